@@ -1,0 +1,127 @@
+//! Argument kinds: each turns a value into one unambiguous form for rules, or refuses it.
+//!
+//! A kind refuses what two parsers could read in two ways and never repairs silently. To add a kind, write its
+//! file below `canon/` and give it a variant in [`Kind`] and an arm in each `match` here; nothing else changes.
+
+use serde_json::{Map, Value};
+
+/// Why a value was not taken.
+///
+/// The two variants are two steps of the decision: a value without a single meaning (`unresolvable_argument`) and
+/// one whose meaning is clear but not permitted (`constraint`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Two parsers could read it in two ways, or it is no value of this kind at all.
+    Unresolvable {
+        /// What is wrong, as a stable word in `snake_case`, such as `percent_encoded_separator`.
+        code: &'static str,
+        /// The same for people. It never repeats the value itself, which may be secret.
+        detail: String,
+    },
+    /// It has one meaning, and the policy forbids it: outside the roots, on the never list, host not listed.
+    Constraint {
+        /// What it broke, as a stable word in `snake_case`, such as `outside_roots`.
+        code: &'static str,
+        /// The same for people. It never repeats the value itself.
+        detail: String,
+    },
+}
+
+impl Refusal {
+    /// A value without a single meaning.
+    pub fn unresolvable(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::Unresolvable { code, detail: detail.into() }
+    }
+
+    /// A value the policy's options forbid.
+    pub fn constraint(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::Constraint { code, detail: detail.into() }
+    }
+}
+
+/// What a value resolved to, and what the executor must keep to so that checking once was enough.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolution {
+    /// The form that rules read as `resolved.NAME`, and that the log records.
+    pub value: Value,
+    /// Obligations such as `nofollow` or `max_redirects`, handed out with every permission.
+    pub obligations: Map<String, Value>,
+}
+
+/// A fault in the options of an argument declaration, found when the policy is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionFault {
+    /// The option at fault; `None` when it is the declaration as a whole (a missing option).
+    pub option: Option<String>,
+    /// For a list, the index of the item at fault.
+    pub item: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub hint: String,
+}
+
+/// The type of one field of a resolved value, for checking conditions when the policy is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// A string.
+    Text,
+    /// A whole number.
+    Int,
+    /// `true` or `false`.
+    Bool,
+    /// A list of strings.
+    TextList,
+}
+
+/// What `resolved.NAME` looks like to a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One record with these fields.
+    Record(&'static [(&'static str, FieldType)]),
+    /// Always a list of such records, and how many there may be at most.
+    List(&'static [(&'static str, FieldType)], u64),
+}
+
+/// A compiled argument declaration: a kind and its options.
+#[derive(Debug)]
+pub enum Kind {}
+
+impl Kind {
+    /// Compiles `[tools.T.arguments.A]`: the keys of that table as JSON, `kind` among them.
+    ///
+    /// # Errors
+    /// Every fault at once: an unknown kind, an unknown or ill-typed option, a glob that can match nothing, ...
+    pub fn compile(declaration: &Map<String, Value>) -> Result<Self, Vec<OptionFault>> {
+        let _ = declaration;
+        Err(vec![])
+    }
+
+    /// The name the policy calls it by.
+    pub fn name(&self) -> &'static str {
+        match *self {}
+    }
+
+    /// What `resolved.NAME` looks like for this kind.
+    pub fn shape(&self) -> Shape {
+        match *self {}
+    }
+
+    /// Whether the resolved form replaces the raw value, so that a loosening rule must not read `args.NAME`.
+    ///
+    /// True for every kind but `text`, which adds to the value and does not replace it.
+    pub fn replaces_raw_value(&self) -> bool {
+        match *self {}
+    }
+
+    /// Gives `value` (never absent, never null) its one meaning.
+    ///
+    /// `args` are the whole arguments, for options that point at another argument.
+    ///
+    /// # Errors
+    /// A [`Refusal`]: no single meaning, or one the options forbid. Total: no input panics.
+    pub fn resolve(&self, value: &Value, args: &Map<String, Value>) -> Result<Resolution, Refusal> {
+        let _ = (value, args);
+        match *self {}
+    }
+}

@@ -1,0 +1,4 @@
+//! The policy: files parsed strictly, compiled once into one immutable bundle.
+
+pub mod condition;
+pub mod schema;
