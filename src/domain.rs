@@ -5,3 +5,4 @@
 pub mod canon;
 pub mod policy;
 pub mod time;
+pub mod verdict;

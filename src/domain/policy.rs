@@ -1,4 +1,237 @@
 //! The policy: files parsed strictly, compiled once into one immutable bundle.
+//!
+//! This file holds the bundle that decisions read; how it comes about is below it. Nothing here reads files.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+
+use self::{condition::Condition, schema::Schema};
+use super::{
+    canon::Kind,
+    verdict::{Risk, Verdict},
+};
 
 pub mod condition;
+pub mod fault;
 pub mod schema;
+
+pub use self::fault::{Fault, Severity, SourceFile};
+
+/// Names the exact text of a policy: `sha256:` and 64 hexadecimal digits.
+///
+/// Two policies have the same version exactly when they consist of the same files with the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct PolicyVersion(String);
+
+impl PolicyVersion {
+    /// The text, as answers and the log carry it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PolicyVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One compiled, immutable policy. Everything that could be wrong with it was refused when it was loaded.
+#[derive(Debug)]
+pub struct Policy {
+    version: PolicyVersion,
+    tools: Vec<Tool>,
+    /// Index into `tools` by canonical name and by alias.
+    names: HashMap<String, usize>,
+    agents: BTreeMap<String, Agent>,
+    vars: Map<String, Value>,
+    approval_ttl: Duration,
+    caps: Caps,
+}
+
+/// How much may wait, and how often an agent may be refused, before further calls are denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Most approvals open at once in one run.
+    pub open_per_run: u32,
+    /// Most approvals open at once for one agent.
+    pub open_per_agent: u32,
+    /// Most refused approvals of one tool in one run.
+    pub refused_per_run: u32,
+}
+
+/// An agent the policy lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Canonical names of the tools it may use.
+    pub tools: BTreeSet<String>,
+    /// What conditions read as `agent.labels`: text by name.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A tool as the policy declares it.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its canonical name: decisions, permits and the log use this one, whichever name the caller used.
+    pub name: String,
+    /// Other names of the very same tool.
+    pub aliases: BTreeSet<String>,
+    /// What it can do to the world.
+    pub risk: Risk,
+    /// For people and models; may be empty.
+    pub description: String,
+    /// The verdict when no rule is true.
+    pub default: Verdict,
+    /// Whether running it twice with the same idempotency key has the effect of running it once.
+    pub idempotent: bool,
+    /// Whether its executor confines whatever a command does.
+    pub sandboxed: bool,
+    /// Whether a reviewer may give a grant for it.
+    pub grantable: bool,
+    /// Whether the input of allowed calls is kept.
+    pub record_args: bool,
+    /// The `aud` of its permits.
+    pub audience: String,
+    /// How long a claim may go without an outcome.
+    pub lease: Duration,
+    /// Handed to the executor with every permission.
+    pub obligations: Map<String, Value>,
+    /// What a run has touched once this tool was allowed.
+    pub labels: BTreeSet<String>,
+    /// Its schema as it was written, for `GET /tools`.
+    pub parameters: Value,
+    /// The same, closed to unknown properties and compiled.
+    pub schema: Schema,
+    /// Whether its schema admits undeclared properties at the top, as `open = true` says.
+    pub open: bool,
+    /// The arguments that have a kind, by name.
+    pub arguments: Vec<Argument>,
+    /// Its own rules, in the order of the file; the order never matters.
+    pub rules: Vec<Rule>,
+    /// The rules over many tools that cover this one. Each can only make the verdict stricter.
+    pub floors: Vec<Rule>,
+    /// What an approval of it takes, whatever asked for it.
+    pub approval: ApprovalTerms,
+}
+
+/// An argument with a kind.
+#[derive(Debug)]
+pub struct Argument {
+    /// The property's name.
+    pub name: String,
+    /// What gives its value one meaning.
+    pub kind: Kind,
+}
+
+/// A condition and what follows when it is true.
+#[derive(Debug)]
+pub struct Rule {
+    /// Unique in the whole policy.
+    pub id: String,
+    /// When it applies.
+    pub condition: Condition,
+    /// What it says then.
+    pub verdict: Verdict,
+    /// Why, for people.
+    pub reason: String,
+    /// What an approval takes that this rule asked for; none unless `verdict` is `require_approval`.
+    pub approval: Option<ApprovalTerms>,
+    /// Whether it would loosen its tool's default: a failed condition then counts as false, otherwise as true.
+    pub loosens: bool,
+}
+
+/// What an approval takes: the terms of a tool, or of one of its rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalTerms {
+    /// How many approvals each of `reviewers` gives (with none: how many different people approve).
+    pub quorum: u32,
+    /// The groups that must approve; empty for any reviewer.
+    pub reviewers: BTreeSet<String>,
+    /// How long the approval may wait, where these terms say so. The shortest that is said counts, and only when
+    /// nothing says so [`Policy::approval_ttl`].
+    pub ttl: Option<Duration>,
+    /// How long an approval rests before it can be claimed.
+    pub grace: Duration,
+}
+
+/// One approval by anyone, with nothing said about time.
+impl Default for ApprovalTerms {
+    fn default() -> Self {
+        Self { quorum: 1, reviewers: BTreeSet::new(), ttl: None, grace: Duration::ZERO }
+    }
+}
+
+impl Policy {
+    /// The version that decisions name.
+    pub fn version(&self) -> &PolicyVersion {
+        &self.version
+    }
+
+    /// The tool that `presented` names exactly, by its canonical name or an alias.
+    pub fn tool(&self, presented: &str) -> Option<&Tool> {
+        self.tools.get(*self.names.get(presented)?)
+    }
+
+    /// Every tool, by canonical name.
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = &Tool> {
+        self.tools.iter()
+    }
+
+    /// Whether `agent` may use `tool` at all. When the policy lists any agent, one it does not list may use nothing.
+    pub fn agent_may_use(&self, agent: &str, tool: &Tool) -> bool {
+        self.agents.is_empty() || self.agents.get(agent).is_some_and(|listed| listed.tools.contains(&tool.name))
+    }
+
+    /// What the policy says about `agent`, if it lists it.
+    pub fn agent(&self, agent: &str) -> Option<&Agent> {
+        self.agents.get(agent)
+    }
+
+    /// Every listed agent with its id.
+    pub fn agents(&self) -> impl ExactSizeIterator<Item = (&str, &Agent)> {
+        self.agents.iter().map(|(id, agent)| (id.as_str(), agent))
+    }
+
+    /// What conditions read as `vars`.
+    pub fn vars(&self) -> &Map<String, Value> {
+        &self.vars
+    }
+
+    /// How long an approval may wait when neither its tool nor a rule says so.
+    pub fn approval_ttl(&self) -> Duration {
+        self.approval_ttl
+    }
+
+    /// The caps on open and refused approvals.
+    pub fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    /// Every group of reviewers that some approval would need, to be checked against the configured reviewers.
+    pub fn groups_named(&self) -> BTreeSet<&str> {
+        let of_rules = self.tools.iter().flat_map(|tool| tool.rules.iter().chain(&tool.floors));
+        let of_rules = of_rules.filter_map(|rule| rule.approval.as_ref());
+        let terms = self.tools.iter().map(|tool| &tool.approval).chain(of_rules);
+        terms.flat_map(|terms| terms.reviewers.iter().map(String::as_str)).collect()
+    }
+}
+
+impl Tool {
+    /// Whether it runs commands that nothing confines: such a call is never permitted without an approval.
+    pub fn runs_unconfined_commands(&self) -> bool {
+        !self.sandboxed && self.arguments.iter().any(|argument| argument.kind.name() == "command")
+    }
+
+    /// Whether some call of it could need an approval.
+    pub fn may_require_approval(&self) -> bool {
+        let asks = |verdict: Verdict| verdict == Verdict::RequireApproval;
+        asks(self.default)
+            || self.runs_unconfined_commands()
+            || self.rules.iter().chain(&self.floors).any(|rule| asks(rule.verdict))
+    }
+}

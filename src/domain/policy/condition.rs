@@ -29,3 +29,7 @@ pub enum RuleState {
     /// It could not be evaluated; it counts as false in a rule that loosens and as true in every other.
     Failed(Failure),
 }
+
+/// A compiled condition.
+#[derive(Debug)]
+pub struct Condition {}

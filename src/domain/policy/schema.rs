@@ -55,3 +55,7 @@ pub enum Place {
     /// It is not declared, and the object there admits unknown properties.
     Open,
 }
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema {}
