@@ -1,1 +1,3 @@
+//! The integration tests; their modules mirror `src`.
 
+mod domain;
