@@ -3,6 +3,8 @@
 //! Everything here is a value or a total function over values; time, ids and randomness come in as arguments.
 
 pub mod canon;
+pub mod identity;
+pub mod ids;
 pub mod policy;
 pub mod time;
 pub mod verdict;

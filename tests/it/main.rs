@@ -1,1 +1,6 @@
+//! The integration tests; their modules mirror `src`.
+//!
+//! Each is marked `cfg(test)` so that the lints which forbid panics know it, its plain functions included, for a test.
 
+#[cfg(test)]
+mod domain;

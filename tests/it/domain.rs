@@ -1,0 +1,5 @@
+//! Mirrors `src/domain`.
+
+mod identity;
+mod ids;
+mod time;
