@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use self::{condition::Condition, schema::Schema};
 use super::{
+    approval::requirement::Requirement,
     canon::Kind,
     verdict::{Risk, Verdict},
 };
@@ -25,10 +26,15 @@ pub use self::fault::{Fault, Severity, SourceFile};
 /// Names the exact text of a policy: `sha256:` and 64 hexadecimal digits.
 ///
 /// Two policies have the same version exactly when they consist of the same files with the same bytes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct PolicyVersion(String);
 
 impl PolicyVersion {
+    /// The version with this text, as the store returns it.
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text, as answers and the log carry it.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -233,5 +239,15 @@ impl Tool {
         asks(self.default)
             || self.runs_unconfined_commands()
             || self.rules.iter().chain(&self.floors).any(|rule| asks(rule.verdict))
+    }
+}
+
+impl ApprovalTerms {
+    /// The same as a requirement: each group gives `quorum`, or anyone does when no group is named.
+    pub fn requirement(&self, default_ttl: Duration) -> Requirement {
+        let groups: BTreeMap<String, u32> = self.reviewers.iter().map(|group| (group.clone(), self.quorum)).collect();
+        let anyone = if groups.is_empty() { self.quorum } else { 0 };
+        let ttl = self.ttl.unwrap_or(default_ttl);
+        Requirement { groups, anyone, ttl, grace: self.grace, ..Requirement::one_of_anyone(ttl) }
     }
 }

@@ -59,3 +59,12 @@ pub enum Place {
 /// A compiled schema.
 #[derive(Debug)]
 pub struct Schema {}
+
+/// Where arguments do not fit the schema. It repeats no value.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ArgumentFault {
+    /// JSON Pointer (RFC 6901) into the arguments.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
