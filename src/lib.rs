@@ -5,4 +5,5 @@
 //! `server` wires it all together. `tests/architecture.rs` holds the direction of every import.
 
 pub mod app;
+pub mod auth;
 pub mod domain;

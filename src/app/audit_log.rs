@@ -281,12 +281,7 @@ impl App {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn audit_page(
-        &self,
-        filter: &EntryFilter,
-        before: Option<i64>,
-        limit: u32,
-    ) -> Result<EntryPage, Error> {
+    pub async fn audit_page(&self, filter: &EntryFilter, before: Option<i64>, limit: u32) -> Result<EntryPage, Error> {
         let mut entries = self.store.entries(filter, before, limit.saturating_add(1)).await?;
         let more = entries.len() > limit as usize;
         entries.truncate(limit as usize);

@@ -188,7 +188,7 @@ impl App {
         tx.lock_run(&key.agent, &key.run).await?;
         let remembered = match &request.idempotency {
             Some(idempotency) => {
-                tx.remembered(&caller.principal.name, idempotency.route, &idempotency.key, *now).await?
+                tx.remembered(caller.principal.name().as_str(), idempotency.route, &idempotency.key, *now).await?
             }
             None => None,
         };
@@ -210,9 +210,8 @@ impl App {
             attempt = approval.attempt + 1;
             match next_step(&approval, judged, remembered.is_some()) {
                 NextStep::Answer(answer) => {
-                    let answer = self.with_result(tx.as_mut(), &approval, answer).await;
                     tx.commit().await?;
-                    return answer;
+                    return self.with_result(&approval, answer).await;
                 }
                 NextStep::Claim => {
                     let presented = Presented { args: &request.call.args, claim: None };
@@ -289,9 +288,7 @@ impl App {
             }
             (None, Verdict::RequireApproval, Some(payload)) => {
                 let alike = match (&settled.judgement.tool, request.join) {
-                    (Some(tool), true) => {
-                        tx.open_alike(&key.agent, &key.run, tool, request.call.args.hash()).await?
-                    }
+                    (Some(tool), true) => tx.open_alike(&key.agent, &key.run, tool, request.call.args.hash()).await?,
                     _ => None,
                 };
                 let alike = match alike {
@@ -333,7 +330,7 @@ impl App {
         };
         if let Some(idempotency) = &request.idempotency {
             let record = IdempotencyRecord {
-                caller: caller.principal.name.clone(),
+                caller: caller.principal.name().to_string(),
                 route: idempotency.route.to_owned(),
                 key: idempotency.key.clone(),
                 body_hash: idempotency.body_hash,
@@ -461,7 +458,7 @@ impl App {
         from: Timestamp,
     ) -> Result<String, Error> {
         let tool = judgement.tool.as_deref().unwrap_or(&call.tool);
-        let audience = policy.tool(tool).map_or(tool, |tool| tool.audience.as_deref().unwrap_or(&tool.name));
+        let audience = policy.tool(tool).map_or(tool, |tool| tool.audience.as_str());
         let nbf = from.as_micros().div_euclid(1_000_000);
         Ok(self.permits.sign(&PermitClaims {
             iss: self.settings.public_url.clone(),
@@ -519,11 +516,9 @@ impl App {
     /// Completes the refusal of an executed call with what the stack reported of it.
     async fn with_result(
         &self,
-        tx: &mut dyn Tx,
         approval: &Approval,
         answer: Result<DecideAnswer, Error>,
     ) -> Result<DecideAnswer, Error> {
-        let _ = tx;
         match (answer, &approval.state) {
             (Err(Error::AlreadyExecuted(mut executed)), State::Executed(execution)) => {
                 if let Some(digest) = execution.outcome.payload()
@@ -563,10 +558,9 @@ fn next_step(approval: &Approval, judged: &Judged<'_>, remembered: bool) -> Next
             None => held(),
         },
         State::Denied(denial) => match &denial.by {
-            Denier::Reviewer { .. } => refused(RefusedCall::Declined {
-                approval: approval.id,
-                message: denial.message_to_agent.clone(),
-            }),
+            Denier::Reviewer { .. } => {
+                refused(RefusedCall::Declined { approval: approval.id, message: denial.message_to_agent.clone() })
+            }
             Denier::Service { .. } => refused(RefusedCall::Bland { reason: ReasonCode::DeniedBefore }),
         },
         // The same request sent again asks what became of it, not for a new approval.
@@ -685,9 +679,9 @@ fn memory_of(answer: &DecideAnswer) -> Value {
 /// The remembered answer of a call that was not held. A permit is not remembered: it would be out of date.
 fn answer_from_memory(record: &IdempotencyRecord) -> DecideAnswer {
     let field = |name: &str| record.answer.get(name).cloned().unwrap_or_default();
-    let allowed = serde_json::from_value::<Verdict>(field("verdict")).ok().zip(
-        serde_json::from_value::<ArgsHash>(field("args_hash")).ok(),
-    );
+    let allowed = serde_json::from_value::<Verdict>(field("verdict"))
+        .ok()
+        .zip(serde_json::from_value::<ArgsHash>(field("args_hash")).ok());
     if let Some((verdict @ (Verdict::Allow | Verdict::AllowAudited), args_hash)) = allowed {
         let obligations = match field("obligations") {
             Value::Object(obligations) => obligations,

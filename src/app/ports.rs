@@ -88,9 +88,18 @@ pub trait PermitSigner: Send + Sync {
     fn jwks(&self) -> Value;
 }
 
-/// A permit could not be signed.
+/// Signs checkpoints, with a key that is never in the store.
+pub trait CheckpointSigner: Send + Sync {
+    /// The signature in base64, and the id of the public key.
+    ///
+    /// # Errors
+    /// When the key cannot sign.
+    fn sign(&self, text: &[u8]) -> Result<(String, String), SigningError>;
+}
+
+/// Nothing could be signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the permit could not be signed: {0}")]
+#[error("no signature could be made: {0}")]
 pub struct SigningError(pub String);
 
 /// Why the store did not do what was asked.

@@ -1,6 +1,6 @@
 //! `judge`: steps 1 to 6 of the decision. Pure and total: what fails inside is a reason for a denial, never an error.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     approval::requirement::Requirement,
@@ -9,9 +9,8 @@ use super::{
     decision::{Judgement, Reason, ReasonCode, RuleTrace},
     facts::Facts,
     policy::{
-        Policy,
-        compile::{Rule, Tool},
-        condition::{InputParts, Inputs, RuleState},
+        Policy, Rule, Tool,
+        condition::{InputParts, Inputs, Request, RuleState},
     },
     time::Timestamp,
     verdict::Verdict,
@@ -30,7 +29,7 @@ pub fn judge(policy: &Policy, call: &ToolCall, facts: &Facts, now: Timestamp) ->
         return Draft::new(policy, None).denied(ReasonCode::UnknownTool, "no tool has this name", None);
     };
     let mut draft = Draft::new(policy, Some(tool));
-    if !policy.agent_may_use(agent, tool) {
+    if !policy.agent_may_use(agent.as_str(), tool) {
         return draft.denied(ReasonCode::ToolNotGranted, "the tool is not in the agent's list", None);
     }
     if let Err(faults) = tool.schema.validate(call.args.value()) {
@@ -94,7 +93,11 @@ impl Draft {
                     Refusal::Constraint { code, detail } => (ReasonCode::Constraint, code, detail),
                 };
                 let name = &argument.name;
-                Box::new(Denial { code, text: format!("argument `{name}`: {detail}"), rule: format!("{name}: {fault}") })
+                Box::new(Denial {
+                    code,
+                    text: format!("argument `{name}`: {detail}"),
+                    rule: format!("{name}: {fault}"),
+                })
             })?;
             self.judgement.resolved.insert(argument.name.clone(), resolution.value);
             for (name, value) in resolution.obligations {
@@ -113,14 +116,21 @@ impl Draft {
     }
 
     /// Steps 5 and 6.
-    fn apply_rules(mut self, policy: &Policy, tool: &Tool, call: &ToolCall, facts: &Facts, now: Timestamp) -> Judgement {
+    fn apply_rules(
+        mut self,
+        policy: &Policy,
+        tool: &Tool,
+        call: &ToolCall,
+        facts: &Facts,
+        now: Timestamp,
+    ) -> Judgement {
         let states = self.evaluate(policy, tool, call, facts, now);
         let (own, floors) = states.split_at(tool.rules.len().min(states.len()));
         // The strictest wins; among equals the first by id, so that order in the file never matters.
         let strictest = |rules: &[(&'_ Rule, RuleState)]| -> Option<(Verdict, String, String)> {
             rules
                 .iter()
-                .filter(|(rule, state)| counts_as_true(rule, *state, tool.default))
+                .filter(|(rule, state)| counts_as_true(rule, *state))
                 .map(|(rule, _)| *rule)
                 .min_by_key(|rule| (std::cmp::Reverse(rule.verdict), &rule.id))
                 .map(|rule| (rule.verdict, rule.id.clone(), rule.reason.clone()))
@@ -138,16 +148,14 @@ impl Draft {
             verdict = floor;
             reason = Reason { code: ReasonCode::Floor, text, rule: Some(id) };
         }
-        if tool.runs_commands() && !tool.sandboxed && verdict < Verdict::RequireApproval {
+        if tool.runs_unconfined_commands() && verdict < Verdict::RequireApproval {
             verdict = Verdict::RequireApproval;
             let text = "the tool runs commands outside a sandbox".to_owned();
             reason = Reason { code: ReasonCode::NotSandboxed, text, rule: None };
         }
         let asking: Vec<&Rule> = states
             .iter()
-            .filter(|(rule, state)| {
-                rule.verdict == Verdict::RequireApproval && counts_as_true(rule, *state, tool.default)
-            })
+            .filter(|(rule, state)| rule.verdict == Verdict::RequireApproval && counts_as_true(rule, *state))
             .map(|(rule, _)| *rule)
             .collect();
         self.judgement.rules =
@@ -156,13 +164,9 @@ impl Draft {
             self.judgement.obligations = Map::new();
         }
         // Kept for an allowed call as well: whoever asks to hold it asks for what the tool asks for.
-        let requirement = asking.iter().fold(requirement_of(policy, tool), |requirement, rule| match &rule.approval {
-            Some(terms) => requirement.joined(&terms.requirement(policy.defaults().approval_ttl)),
-            None => requirement,
-        });
+        self.judgement.requirement = Some(joined_requirement(policy, tool, &asking));
         self.judgement.asked_by = asking.iter().map(|rule| rule.id.clone()).collect();
         self.judgement.asked_by.sort();
-        self.judgement.requirement = Some(requirement);
         self.judgement.verdict = verdict;
         self.judgement.reason = reason;
         self.judgement
@@ -180,32 +184,34 @@ impl Draft {
         if rules().next().is_none() {
             return Vec::new();
         }
+        let id = call.key.agent.as_str();
+        let agent = json!({ "id": id, "labels": policy.agent(id).map(|agent| &agent.labels) });
         let inputs = Inputs::new(InputParts {
             args: call.args.value(),
             resolved: &self.judgement.resolved,
-            agent: policy.agent_facts(&call.key.agent),
+            agent: &agent,
             context: call.context.as_ref(),
             run: facts.run.as_ref().map(|run| &run.value),
-            vars: policy.vars(),
             now,
-            requested: None,
+            request: Request::None,
         });
         rules().map(|rule| (rule, rule.condition.evaluate(&inputs))).collect()
     }
 }
 
 /// Failed counts as false in a rule that would loosen the tool's default, and as true in every other.
-fn counts_as_true(rule: &Rule, state: RuleState, default: Verdict) -> bool {
+const fn counts_as_true(rule: &Rule, state: RuleState) -> bool {
     match state {
         RuleState::True => true,
         RuleState::False => false,
-        RuleState::Failed(_) => rule.verdict >= default,
+        RuleState::Failed(_) => !rule.loosens,
     }
 }
 
-fn requirement_of(policy: &Policy, tool: &Tool) -> Requirement {
-    tool.approval.as_ref().map_or_else(
-        || Requirement::one_of_anyone(policy.defaults().approval_ttl),
-        |terms| terms.requirement(policy.defaults().approval_ttl),
-    )
+/// The strictest sum of the tool's terms and those of every rule that asks. Only where none of them says how long
+/// an approval may wait, the policy's default does.
+fn joined_requirement(policy: &Policy, tool: &Tool, asking: &[&Rule]) -> Requirement {
+    let terms = || std::iter::once(&tool.approval).chain(asking.iter().filter_map(|rule| rule.approval.as_ref()));
+    let ttl = terms().filter_map(|terms| terms.ttl).min().unwrap_or_else(|| policy.approval_ttl());
+    terms().fold(tool.approval.requirement(ttl), |joined, terms| joined.joined(&terms.requirement(ttl)))
 }

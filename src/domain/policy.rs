@@ -103,8 +103,8 @@ pub struct Tool {
     pub record_args: bool,
     /// The `aud` of its permits.
     pub audience: String,
-    /// How long a claim may go without an outcome.
-    pub lease: Duration,
+    /// How long a claim may go without an outcome, where the policy says so; else the installation's setting counts.
+    pub lease: Option<Duration>,
     /// Handed to the executor with every permission.
     pub obligations: Map<String, Value>,
     /// What a run has touched once this tool was allowed.
@@ -243,11 +243,10 @@ impl Tool {
 }
 
 impl ApprovalTerms {
-    /// The same as a requirement: each group gives `quorum`, or anyone does when no group is named.
-    pub fn requirement(&self, default_ttl: Duration) -> Requirement {
+    /// The same as a requirement that waits for `ttl`: each group gives `quorum`, or anyone does when none is named.
+    pub fn requirement(&self, ttl: Duration) -> Requirement {
         let groups: BTreeMap<String, u32> = self.reviewers.iter().map(|group| (group.clone(), self.quorum)).collect();
         let anyone = if groups.is_empty() { self.quorum } else { 0 };
-        let ttl = self.ttl.unwrap_or(default_ttl);
-        Requirement { groups, anyone, ttl, grace: self.grace, ..Requirement::one_of_anyone(ttl) }
+        Requirement { groups, anyone, grace: self.grace, ..Requirement::one_of_anyone(ttl) }
     }
 }

@@ -151,6 +151,16 @@ pub enum ServiceDenial {
     StoredArgumentsDiffer,
 }
 
+impl ServiceDenial {
+    /// The word for it in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ArgumentsDiffer => "args_mismatch",
+            Self::StoredArgumentsDiffer => "stored_args_mismatch",
+        }
+    }
+}
+
 /// Who withdrew a held call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
