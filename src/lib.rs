@@ -5,4 +5,6 @@
 //! `server` wires it all together. `tests/architecture.rs` holds the direction of every import.
 
 pub mod auth;
+pub mod config;
 pub mod domain;
+pub mod telemetry;
