@@ -27,7 +27,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const ONLY_PORTS: &[&str] = &["storage", "channels", "auth"];
 
 /// Words that the pure middle may not contain.
-const IMPURE: &[&str] = &["async fn", "tokio::", "axum", "sqlx", "reqwest", "std::env", "std::fs", "SystemTime", "Instant", "rand::"];
+const IMPURE: &[&str] =
+    &["async fn", "tokio::", "axum", "sqlx", "reqwest", "std::env", "std::fs", "SystemTime", "Instant", "rand::"];
 
 /// Words that the use cases may not contain: the outside comes through ports.
 const OUTSIDE: &[&str] = &["axum", "sqlx", "reqwest", "std::env", "std::fs", "SystemTime", "rand::", "jsonwebtoken"];

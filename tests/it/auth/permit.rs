@@ -3,10 +3,13 @@
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use countersign::{
-    auth::permit::{Permit, PermitKey, PermitRefused, PermitSigner, SigningKey},
+    app::ports::{Permit, PermitKey, PermitSigner as _},
+    auth::permit::{PermitRefused, PermitSigner, SigningKey},
     domain::{
+        canon::json::ArgsHash,
         identity::AgentId,
-        ids::{ApprovalId, DecisionId, Name, RunId, ToolUseId},
+        ids::{ApprovalId, DecisionId, RunId, ToolUseId},
+        policy::PolicyVersion,
         time::Timestamp,
     },
 };
@@ -26,13 +29,13 @@ fn permit() -> Permit {
     Permit {
         aud: "mail-server".to_owned(),
         sub: AgentId::parse("billing-bot").unwrap(),
-        jti: Name::from_uuid(Uuid::from_u128(7)),
+        jti: Uuid::from_u128(7).to_string(),
         key: PermitKey::Approval(ApprovalId::from_uuid(Uuid::from_u128(8))),
         tool: "send_email".to_owned(),
-        args_hash: "sha256:00".to_owned(),
+        args_hash: ArgsHash::of(&serde_json::Map::new()).unwrap(),
         run_id: RunId::parse("run-1").unwrap(),
         tool_use_id: ToolUseId::parse("toolu_1").unwrap(),
-        policy_version: "sha256:11".to_owned(),
+        policy_version: PolicyVersion::from_stored("sha256:11".to_owned()),
         obligations: json!({"max_redirects": 0}).as_object().unwrap().clone(),
     }
 }
