@@ -90,7 +90,7 @@ fn a_permit_is_checked_with_the_published_key_and_plain_ed25519() {
             "jti": "00000000-0000-0000-0000-000000000007",
             "key": "apr_00000000-0000-0000-0000-000000000008",
             "tool": "send_email",
-            "args_hash": "sha256:00",
+            "args_hash": "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
             "run_id": "run-1",
             "tool_use_id": "toolu_1",
             "policy_version": "sha256:11",
