@@ -33,7 +33,7 @@ impl App {
             .map(|tool| ToolView {
                 name: tool.name.clone(),
                 description: tool.description.clone(),
-                parameters: tool.parameters.clone(),
+                parameters: tool.parameters().clone(),
                 risk: tool.risk,
                 idempotent: tool.idempotent,
                 may_require_approval: tool.may_require_approval(),

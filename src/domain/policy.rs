@@ -17,11 +17,39 @@ use super::{
     verdict::{Risk, Verdict},
 };
 
+mod compile;
 pub mod condition;
+mod document;
 pub mod fault;
+mod lint;
+mod manifest;
+mod names;
 pub mod schema;
+mod unsupported;
 
 pub use self::fault::{Fault, Severity, SourceFile};
+
+/// A policy that loaded, and what its author should look at.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The policy.
+    pub policy: Policy,
+    /// Warnings, in the order of the files.
+    pub warnings: Vec<Fault>,
+}
+
+/// Whether a file of this path holds policy: `*.toml`, but not `*.cases.toml`.
+pub fn is_policy_file(path: &str) -> bool {
+    manifest::is_policy_file(path)
+}
+
+/// The paths of the schema files that the policy files among `files` name, relative as theirs are.
+///
+/// Whoever reads the files reads these too and gives all of them to [`Policy::load`]. A name that could lead out of the
+/// folder of the file it stands in is not among them; loading reports it.
+pub fn schema_files(files: &[SourceFile]) -> BTreeSet<String> {
+    manifest::schema_files(files)
+}
 
 /// Names the exact text of a policy: `sha256:` and 64 hexadecimal digits.
 ///
@@ -109,9 +137,7 @@ pub struct Tool {
     pub obligations: Map<String, Value>,
     /// What a run has touched once this tool was allowed.
     pub labels: BTreeSet<String>,
-    /// Its schema as it was written, for `GET /tools`.
-    pub parameters: Value,
-    /// The same, closed to unknown properties and compiled.
+    /// The schema of its arguments.
     pub schema: Schema,
     /// Whether its schema admits undeclared properties at the top, as `open = true` says.
     pub open: bool,
@@ -173,6 +199,15 @@ impl Default for ApprovalTerms {
 }
 
 impl Policy {
+    /// Loads the policy that consists of every policy file among `files` and the schema files they name (see
+    /// [`schema_files`]); other files are left alone.
+    ///
+    /// # Errors
+    /// Everything wrong with it, at once. What a later version will build is refused too, and says so.
+    pub fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
+        compile::load(files)
+    }
+
     /// The version that decisions name.
     pub fn version(&self) -> &PolicyVersion {
         &self.version
@@ -228,6 +263,11 @@ impl Policy {
 }
 
 impl Tool {
+    /// The schema of its arguments as it was written, for `GET /tools`.
+    pub fn parameters(&self) -> &Value {
+        self.schema.source()
+    }
+
     /// Whether it runs commands that nothing confines: such a call is never permitted without an approval.
     pub fn runs_unconfined_commands(&self) -> bool {
         !self.sandboxed && self.arguments.iter().any(|argument| argument.kind.name() == "command")

@@ -2,4 +2,5 @@
 
 mod identity;
 mod ids;
+mod policy;
 mod time;

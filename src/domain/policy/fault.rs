@@ -131,3 +131,34 @@ fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
         _ => (line, column + 1),
     })
 }
+
+/// The place of character number `character` of the text that the TOML string at `string` stands for.
+///
+/// Escapes count as the one character they stand for; the end of the string for anything past it.
+pub(super) fn character_in_string(files: &[SourceFile], string: &Place, character: usize) -> Place {
+    let raw = files.get(string.file).and_then(|file| file.text.get(string.span.clone())).unwrap_or_default();
+    let quotes = ["'''", "\"\"\"", "'", "\""].into_iter().find(|quotes| raw.starts_with(quotes)).unwrap_or_default();
+    let mut at = quotes.len();
+    let rest = |at: usize| raw.get(at..).unwrap_or_default();
+    if quotes.len() == 3 {
+        // A line feed right after the opening quotes is no part of the text.
+        at += ["\r\n", "\n"].into_iter().find(|line_end| rest(at).starts_with(line_end)).map_or(0, str::len);
+    }
+    for _ in 0..character {
+        let escape = if quotes.starts_with('"') { rest(at).strip_prefix('\\') } else { None };
+        at += match escape.and_then(|escape| escape.chars().next()) {
+            Some('x') => 4,
+            Some('u') => 6,
+            Some('U') => 10,
+            Some(line_end) if line_end.is_whitespace() => {
+                let skipped = rest(at + 1);
+                let blank = skipped.len() - skipped.trim_start().len();
+                1 + blank + rest(at + 1 + blank).chars().next().map_or(0, char::len_utf8)
+            }
+            Some(plain) => 1 + plain.len_utf8(),
+            None => rest(at).chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    let start = string.span.start + at.min(raw.len().saturating_sub(quotes.len()));
+    Place { file: string.file, span: start..string.span.end }
+}

@@ -520,11 +520,7 @@ impl Checker<'_> {
             return false;
         }
         if !known.free && !types.within(takes) {
-            let hint = match known.origin {
-                Origin::Argument(_) => "give it one `type` in the tool's `parameters`",
-                _ => "give it one type",
-            };
-            self.fault(id, format!("{who} takes {}; this may also be {}", takes.names(), types.names()), hint);
+            self.fault(id, format!("{who} takes {}; this may be {}", takes.names(), types.names()), one_type(known));
             return false;
         }
         true
@@ -543,11 +539,8 @@ impl Checker<'_> {
         }
         for (id, known) in [left, right] {
             if !known.free && class(known).is_none() {
-                let hint = match known.origin {
-                    Origin::Argument(_) => "give it one `type` in the tool's `parameters`",
-                    _ => "keep values of one type together",
-                };
-                self.fault(id, format!("{who} compares values of one type; this may be {}", known.types.names()), hint);
+                let message = format!("{who} compares values of one type; this may be {}", known.types.names());
+                self.fault(id, message, one_type(known));
                 return Types::NONE;
             }
         }
@@ -742,10 +735,11 @@ impl Checker<'_> {
         {
             self.note_argument(of.id, path);
         }
-        let node = match of_known.origin {
+        let node = if matches!(of_known.origin, Origin::Now | Origin::Vars) {
             // A field or constant that is not there was a fault.
-            Origin::Now | Origin::Vars => Node::Constant(Value::Bool(true)),
-            _ => Node::Has(Box::new(of_node), select.field.clone()),
+            Node::Constant(Value::Bool(true))
+        } else {
+            Node::Has(Box::new(of_node), select.field.clone())
         };
         (node, boolean())
     }
@@ -822,11 +816,9 @@ impl Checker<'_> {
         self.expect(list.id, &list_known, Types::LIST, "a macro over a list");
         let item = self.item_of(&list_known).unwrap_or_else(Known::free);
         let most_items = list_known.most_items;
-        let shares = match list_known.origin {
-            // These do not come with the request, or name one text several times.
-            Origin::OneOf(_) | Origin::Written(_) => None,
-            _ => Some(most_items.saturating_mul(item.most_bytes).min(LARGEST_BODY)),
-        };
+        // These do not come with the request, or may name one text several times.
+        let apart = matches!(list_known.origin, Origin::OneOf(_) | Origin::Written(_));
+        let shares = (!apart).then(|| most_items.saturating_mul(item.most_bytes).min(LARGEST_BODY));
         let item = Known { bytes_of_all_items: shares, ..item };
         let outside = std::mem::take(&mut self.cost);
         self.inside = Some(Inside { variable: name.clone(), item, most_items });
@@ -862,6 +854,26 @@ impl Checker<'_> {
                 self.cost.steps = self.cost.steps.saturating_add(bytes / bytes_per_step);
             }
         }
+    }
+}
+
+/// How to mend a value of several types.
+fn one_type(known: &Known) -> &'static str {
+    match known.origin {
+        Origin::Argument(_) => "give it one `type` in the tool's `parameters`",
+        Origin::OneOf(_) => "keep constants of one type together",
+        Origin::Resolved
+        | Origin::Record(_)
+        | Origin::Records(_)
+        | Origin::Agent
+        | Origin::AgentLabels
+        | Origin::Run
+        | Origin::Texts
+        | Origin::Now
+        | Origin::Vars
+        | Origin::Written(_)
+        | Origin::Free
+        | Origin::Scalar => "let it come to values of one type",
     }
 }
 

@@ -55,7 +55,7 @@ impl Types {
     pub(super) fn names(self) -> String {
         let named = [
             (Self::BOOL, "a boolean"),
-            (Self::NUMBER, "a number"),
+            (Self::NUMBER, if self.meets(Self::NUMBER.without(Self::INT)) { "a number" } else { "a whole number" }),
             (Self::TEXT, "a text"),
             (Self::LIST, "a list"),
             (Self::MAP, "an object"),

@@ -1,0 +1,524 @@
+//! From what the files say to a policy that decisions can trust: every name declared, every schema and condition
+//! compiled, everything design section 3.1 lists refused.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::{
+    Agent, ApprovalTerms, Argument, Caps, Fault, Loaded, Policy, PolicyVersion, Rule, Severity, SourceFile, Tool,
+    condition::{Condition, ConditionFault, Scope},
+    fault::{Faults, Place, character_in_string},
+    lint,
+    manifest::{self, AgentEntry, ApprovalEntry, ArgumentEntry, At, FloorEntry, Manifest, RuleEntry, ToolEntry},
+    names,
+    schema::{JsonType, Place as Found, Schema, Step},
+    unsupported,
+};
+use crate::domain::{
+    canon::{Kind, Shape},
+    verdict::{Risk, Verdict},
+};
+
+const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
+const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused_per_run: 5 };
+
+/// Loads the policy in `files`; see [`Policy::load`].
+pub(super) fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
+    if !files.iter().any(|file| manifest::is_policy_file(&file.path)) {
+        return Err(vec![Fault {
+            file: String::new(),
+            line: 1,
+            column: 1,
+            severity: Severity::Error,
+            message: "there is no policy file".to_owned(),
+            hint: "a policy is one or more .toml files, other than *.cases.toml".to_owned(),
+        }]);
+    }
+    let mut faults = Faults::new(files);
+    let manifest = manifest::read(&mut faults);
+    let policy =
+        Compiling { manifest: &manifest, faults: &mut faults, rule_ids: HashMap::new() }.policy(version(files));
+    if !faults.any_error() {
+        lint::check(&manifest, &policy, &mut faults);
+    }
+    let refused = faults.any_error();
+    let found = faults.into_sorted();
+    if refused { Err(found) } else { Ok(Loaded { policy, warnings: found }) }
+}
+
+/// The version of a policy: SHA-256 over one line per policy and schema file, in the order of their paths' bytes:
+/// the SHA-256 of the file in 64 hexadecimal digits, two spaces, the relative path, a line feed. That is what
+/// `sha256sum` prints, so that anyone can compute it.
+fn version(files: &[SourceFile]) -> PolicyVersion {
+    let schemas = manifest::schema_files(files);
+    let belongs = |file: &&SourceFile| manifest::is_policy_file(&file.path) || schemas.contains(&file.path);
+    let texts: BTreeMap<&str, &str> =
+        files.iter().filter(belongs).map(|file| (file.path.as_str(), file.text.as_str())).collect();
+    let mut whole = Sha256::new();
+    for (path, text) in texts {
+        whole.update(format!("{}  {path}\n", hex::encode(Sha256::digest(text))));
+    }
+    PolicyVersion(format!("sha256:{}", hex::encode(whole.finalize())))
+}
+
+struct Compiling<'m, 'r, 's> {
+    manifest: &'m Manifest,
+    faults: &'r mut Faults<'s>,
+    /// Where each rule's id stands.
+    rule_ids: HashMap<&'m str, &'m Place>,
+}
+
+impl<'m> Compiling<'m, '_, '_> {
+    /// The whole policy. It is complete only if no error was found.
+    fn policy(mut self, version: PolicyVersion) -> Policy {
+        let manifest = self.manifest;
+        let vars = self.vars();
+        let canonical = self.names();
+        let mut tools = Vec::new();
+        for entry in manifest.tools.values() {
+            if let Some(tool) = self.tool(entry, &vars) {
+                tools.push(tool);
+            }
+        }
+        for floor in &manifest.floors {
+            self.floor(floor, &canonical, &vars, &mut tools);
+        }
+        let agents: BTreeMap<_, _> =
+            manifest.agents.iter().map(|(id, entry)| (id.clone(), self.agent(id, entry, &canonical))).collect();
+        let mut names = HashMap::new();
+        for (index, tool) in tools.iter().enumerate() {
+            names.insert(tool.name.clone(), index);
+            names.extend(tool.aliases.iter().map(|alias| (alias.clone(), index)));
+        }
+        let defaults = &manifest.defaults;
+        let number = |said: &Option<At<u32>>, built_in| said.as_ref().map_or(built_in, |number| number.value);
+        Policy {
+            version,
+            tools,
+            names,
+            agents,
+            vars,
+            approval_ttl: defaults.approval_ttl.as_ref().map_or(DEFAULT_APPROVAL_TTL, |ttl| ttl.value),
+            caps: Caps {
+                open_per_run: number(&defaults.max_open_approvals_per_run, DEFAULT_CAPS.open_per_run),
+                open_per_agent: number(&defaults.max_open_approvals_per_agent, DEFAULT_CAPS.open_per_agent),
+                refused_per_run: number(&defaults.max_refused_per_run, DEFAULT_CAPS.refused_per_run),
+            },
+        }
+    }
+
+    fn vars(&mut self) -> Map<String, Value> {
+        let scalar = |value: &Value| !value.is_array() && !value.is_object();
+        let mut vars = Map::new();
+        for (name, var) in &self.manifest.vars {
+            let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+            if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                let hint = "conditions read it as vars.NAME: letters, digits and _, not beginning with a digit";
+                self.faults.error(&var.at, format!("`{name}` is no name for a variable"), hint);
+            }
+            let flat = scalar(&var.value) || var.value.as_array().is_some_and(|items| items.iter().all(scalar));
+            if !flat {
+                let hint = "a variable is a string, a number, true or false, or a list of those";
+                self.faults.error(&var.at, format!("vars.{name} is nested"), hint);
+            }
+            vars.insert(name.clone(), var.value.clone());
+        }
+        vars
+    }
+
+    /// Checks the names and aliases of all tools; the canonical name by each.
+    fn names(&mut self) -> BTreeMap<&'m str, &'m str> {
+        let mut canonical = BTreeMap::new();
+        let mut taken: HashMap<String, &At<String>> = HashMap::new();
+        for tool in self.manifest.tools.values() {
+            for name in std::iter::once(&tool.name).chain(&tool.aliases) {
+                if let Some(fault) = names::fault(&name.value) {
+                    let hint = "names are compared letter by letter: use visible letters of one script";
+                    self.faults.error(&name.at, format!("the name {:?} {fault}", name.value), hint);
+                }
+                if let Some(first) = taken.get(&names::folded(&name.value)) {
+                    let place = self.faults.describe(&first.at);
+                    let message = if first.value == name.value {
+                        format!("the name `{}` is taken", name.value)
+                    } else {
+                        format!("the name `{}` can pass for `{}`", name.value, first.value)
+                    };
+                    self.faults.error(&name.at, message, format!("the other is at {place}"));
+                } else {
+                    taken.insert(names::folded(&name.value), name);
+                    canonical.insert(name.value.as_str(), tool.name.value.as_str());
+                }
+            }
+        }
+        canonical
+    }
+
+    /// The canonical name of a tool that is named in a list; a fault if no tool has that name.
+    fn named_tool(&mut self, name: &At<String>, canonical: &BTreeMap<&'m str, &'m str>) -> Option<&'m str> {
+        let found = canonical.get(name.value.as_str()).copied();
+        if found.is_none() {
+            let closest = canonical.keys().min_by_key(|known| strsim::osa_distance(known, &name.value));
+            let hint = match closest {
+                Some(closest) if strsim::osa_distance(closest, &name.value) <= 1 + closest.len() / 4 => {
+                    format!("did you mean `{closest}`?")
+                }
+                Some(_) | None => format!("declare it: [tools.{}]", name.value),
+            };
+            self.faults.error(&name.at, format!("there is no tool `{}`", name.value), hint);
+        }
+        found
+    }
+
+    fn agent(&mut self, id: &str, entry: &AgentEntry, canonical: &BTreeMap<&'m str, &'m str>) -> Agent {
+        let listed = entry.tools.as_ref();
+        if let Some(empty) = listed.filter(|tools| tools.value.is_empty()) {
+            let hint = "list tools, or take the agent out: one that is not listed may use none";
+            self.faults.error(&empty.at, format!("the list of tools of agents.{id} is empty"), hint);
+        }
+        let mut tools = BTreeSet::new();
+        for name in listed.into_iter().flat_map(|tools| &tools.value) {
+            if let Some(tool) = self.named_tool(name, canonical)
+                && !tools.insert(tool.to_owned())
+            {
+                let message = format!("agents.{id} lists the tool `{tool}` twice");
+                self.faults.error(&name.at, message, "aliases are the very same tool: keep one");
+            }
+        }
+        Agent { tools, labels: entry.labels.clone() }
+    }
+
+    fn tool(&mut self, entry: &'m ToolEntry, vars: &Map<String, Value>) -> Option<Tool> {
+        unsupported::tool(self.faults, entry);
+        let open = entry.open.as_ref().is_some_and(|open| open.value);
+        let schema = self.schema(entry, open);
+        let (arguments, arguments_faulty) = self.arguments(entry, schema.as_ref());
+        let runs_commands = entry.arguments.iter().any(|argument| argument.kind() == Some("command"));
+        let unconfined = runs_commands && !entry.sandboxed;
+        let risk = entry.risk.as_ref().map(|risk| risk.value);
+        let default = self.default_verdict(entry, risk, unconfined);
+        let approval = self.terms(entry.approval.as_ref());
+
+        let mut rules = Vec::new();
+        for rule in &entry.rules {
+            self.take_rule_id(rule);
+            let verdict = rule.verdict.as_ref();
+            let loosens = verdict.zip(default).is_some_and(|(verdict, default)| verdict.value < default);
+            if let Some(verdict) = verdict.filter(|_| loosens) {
+                if open {
+                    let hint =
+                        "no rule can vouch for properties that have no name; close the schema, or let people decide";
+                    self.faults.error(&verdict.at, "a rule that loosens an open tool", hint);
+                }
+                if unconfined && verdict.value < Verdict::RequireApproval {
+                    self.faults.error(&verdict.at, "a rule that loosens a tool that runs commands", UNCONFINED_HINT);
+                }
+            }
+            let Some(schema) = &schema else { continue };
+            // What a faulty declaration resolves to is not known.
+            let unknown = arguments_faulty
+                .iter()
+                .any(|name| rule.when.as_ref().is_some_and(|when| when.value.contains(name.as_str())));
+            if unknown {
+                continue;
+            }
+            let scope = ToolScope { schema, arguments: &arguments, vars, loosens, open };
+            if let Some(rule) = self.rule(rule, &scope) {
+                rules.push(rule);
+            }
+        }
+        let grantable_by_risk = risk != Some(Risk::Destructive) && !runs_commands;
+        Some(Tool {
+            name: entry.name.value.clone(),
+            aliases: entry.aliases.iter().map(|alias| alias.value.clone()).collect(),
+            risk: risk?,
+            description: entry.description.as_ref().map(|text| text.value.clone()).unwrap_or_default(),
+            default: default?,
+            idempotent: entry.idempotent,
+            sandboxed: entry.sandboxed,
+            grantable: entry.grantable.unwrap_or(grantable_by_risk),
+            record_args: entry.record_args,
+            audience: entry.audience.as_ref().unwrap_or(&entry.name).value.clone(),
+            lease: entry.lease.as_ref().map(|lease| lease.value),
+            obligations: entry
+                .obligations
+                .as_ref()
+                .and_then(|obligations| obligations.value.as_object().cloned())
+                .unwrap_or_default(),
+            labels: entry.labels.iter().flat_map(|labels| &labels.value).map(|label| label.value.clone()).collect(),
+            schema: schema?,
+            open,
+            arguments,
+            rules,
+            floors: Vec::new(),
+            approval,
+        })
+    }
+
+    fn default_verdict(&mut self, entry: &ToolEntry, risk: Option<Risk>, unconfined: bool) -> Option<Verdict> {
+        if let Some(default) = entry.default.as_ref().filter(|default| default.value < Verdict::RequireApproval)
+            && unconfined
+        {
+            self.faults.error(&default.at, "a loose default for a tool that runs commands", UNCONFINED_HINT);
+        }
+        let risk = risk?;
+        let by_risk = self.manifest.defaults.verdicts.get(&risk).map_or(risk.built_in_default(), |said| said.value);
+        Some(entry.default.as_ref().map_or(by_risk, |default| default.value))
+    }
+
+    fn schema(&mut self, entry: &ToolEntry, open: bool) -> Option<Schema> {
+        let document = entry.parameters.as_ref()?;
+        match Schema::compile(&document.value, open) {
+            Ok(schema) => {
+                for pointer in schema.secrets() {
+                    unsupported::secret(self.faults, &document.key_at(&pointer));
+                }
+                Some(schema)
+            }
+            Err(found) => {
+                for fault in found {
+                    let at =
+                        if fault.key { document.key_at(&fault.pointer) } else { document.value_at(&fault.pointer) };
+                    let shown = if fault.pointer.is_empty() { "the top" } else { fault.pointer.as_str() };
+                    let message = format!("in the schema of {}, at {shown}: {}", entry.name.value, fault.message);
+                    self.faults.error(&at, message, fault.hint);
+                }
+                None
+            }
+        }
+    }
+
+    /// The arguments with a kind, and the names of those at fault.
+    fn arguments(&mut self, tool: &'m ToolEntry, schema: Option<&Schema>) -> (Vec<Argument>, Vec<&'m String>) {
+        let mut arguments = Vec::new();
+        let mut faulty = Vec::new();
+        for entry in &tool.arguments {
+            if let Some(schema) = schema {
+                self.declared(tool, entry, schema);
+            }
+            match self.kind(tool, entry) {
+                Some(kind) => arguments.push(Argument { name: entry.name.value.clone(), kind }),
+                None => faulty.push(&entry.name.value),
+            }
+        }
+        (arguments, faulty)
+    }
+
+    /// Checks that an argument with a kind is a property that can hold text.
+    fn declared(&mut self, tool: &ToolEntry, entry: &ArgumentEntry, schema: &Schema) {
+        let At { value: name, at } = &entry.name;
+        if name.starts_with('/') {
+            return;
+        }
+        match schema.at(&[Step::Property(name.clone())]) {
+            Found::Unknown | Found::Open => {
+                let hint = "a kind is given to a property that the schema declares";
+                self.faults.error(at, format!("the schema of {} has no property `{name}`", tool.name.value), hint);
+            }
+            Found::Known(typed) => {
+                let texts = [JsonType::String, JsonType::Array, JsonType::Object];
+                if !texts.iter().any(|text| typed.types.contains(text)) {
+                    let hint = "every value of it would be refused; mend its type in the schema";
+                    self.faults.error(at, format!("`{name}` of {} cannot hold text", tool.name.value), hint);
+                }
+            }
+        }
+    }
+
+    fn kind(&mut self, tool: &ToolEntry, entry: &ArgumentEntry) -> Option<Kind> {
+        let declaration = &entry.declaration;
+        if unsupported::kind(self.faults, &declaration.value_at("/kind"), entry.kind().unwrap_or_default()) {
+            return None;
+        }
+        match Kind::compile(declaration.value.as_object()?) {
+            Ok(kind) => Some(kind),
+            Err(found) => {
+                for fault in found {
+                    let at = match (&fault.option, fault.item) {
+                        (Some(option), Some(item)) => declaration.value_at(&format!("/{option}/{item}")),
+                        (Some(option), None) => declaration.value_at(&format!("/{option}")),
+                        (None, _) => entry.name.at.clone(),
+                    };
+                    let message = format!("{}.{}: {}", tool.name.value, entry.name.value, fault.message);
+                    self.faults.error(&at, message, fault.hint);
+                }
+                None
+            }
+        }
+    }
+
+    fn take_rule_id(&mut self, rule: &'m RuleEntry) {
+        let Some(id) = &rule.id else { return };
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+        if id.value.len() > 128 || !id.value.chars().all(fits) {
+            let hint = "up to 128 of A-Z, a-z, 0-9, _, -, . and :";
+            self.faults.error(&id.at, format!("`{}` is no id for a rule", id.value), hint);
+        }
+        if let Some(first) = self.rule_ids.get(id.value.as_str()) {
+            let hint = format!("the other is at {}; the log tells rules apart by id", self.faults.describe(first));
+            self.faults.error(&id.at, format!("the rule id `{}` is taken", id.value), hint);
+        } else {
+            self.rule_ids.insert(&id.value, &id.at);
+        }
+    }
+
+    /// The rule, if all of it is there and in order; faults are reported.
+    fn rule(&mut self, entry: &RuleEntry, scope: &ToolScope<'_>) -> Option<Rule> {
+        let when = entry.when.as_ref()?;
+        let approval = self.rule_terms(entry);
+        match Condition::compile(&when.value, scope) {
+            Ok(condition) => {
+                unsupported::condition(self.faults, &when.at, condition.reads());
+                assembled(entry, condition, approval, scope.loosens)
+            }
+            Err(found) => {
+                for fault in found {
+                    self.condition_fault(when, &fault, "");
+                }
+                None
+            }
+        }
+    }
+
+    fn condition_fault(&mut self, when: &At<String>, fault: &ConditionFault, of: &str) {
+        let at = match fault.column {
+            Some(column) => character_in_string(self.faults.files(), &when.at, column),
+            None => when.at.clone(),
+        };
+        self.faults.error(&at, format!("{}{of}", fault.message), fault.hint.clone());
+    }
+
+    fn rule_terms(&mut self, entry: &RuleEntry) -> Option<ApprovalTerms> {
+        let approval = entry.approval.as_ref()?;
+        if entry.verdict.as_ref().is_some_and(|verdict| verdict.value != Verdict::RequireApproval) {
+            let hint = "terms of approval go with verdict = \"require_approval\"";
+            self.faults.error(&approval.at, "`approval` in a rule that asks for none", hint);
+        }
+        Some(self.terms(Some(approval)))
+    }
+
+    fn terms(&mut self, entry: Option<&ApprovalEntry>) -> ApprovalTerms {
+        let Some(entry) = entry else { return ApprovalTerms::default() };
+        unsupported::approval(self.faults, entry);
+        let groups = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value);
+        ApprovalTerms {
+            quorum: entry.quorum.as_ref().map_or(1, |quorum| quorum.value),
+            reviewers: groups.map(|group| group.value.clone()).collect(),
+            ttl: entry.ttl.as_ref().map(|ttl| ttl.value),
+            grace: entry.grace.as_ref().map_or(Duration::ZERO, |grace| grace.value),
+        }
+    }
+
+    /// Compiles a rule over many tools for each tool that it covers.
+    fn floor(
+        &mut self,
+        entry: &'m FloorEntry,
+        canonical: &BTreeMap<&'m str, &'m str>,
+        vars: &Map<String, Value>,
+        tools: &mut [Tool],
+    ) {
+        self.take_rule_id(&entry.rule);
+        let mut named = BTreeSet::new();
+        for name in entry.tools.iter().flat_map(|tools| &tools.value) {
+            named.extend(self.named_tool(name, canonical));
+        }
+        let risks: BTreeSet<Risk> = entry.risk.iter().flat_map(|risks| &risks.value).map(|risk| risk.value).collect();
+        let says_tools = entry.tools.as_ref().is_some_and(|tools| !tools.value.is_empty());
+        if !says_tools && risks.is_empty() {
+            let hint = "name the tools it covers: risk = [\"send\"], or tools = [..]";
+            self.faults.error(&entry.rule.at, "a rule over no tools", hint);
+        }
+        let approval = self.rule_terms(&entry.rule);
+        let Some(when) = entry.rule.when.as_ref() else { return };
+
+        let mut covered = 0;
+        let mut found: BTreeMap<(Option<usize>, String, String), Vec<String>> = BTreeMap::new();
+        for tool in tools.iter_mut().filter(|tool| named.contains(tool.name.as_str()) || risks.contains(&tool.risk)) {
+            covered += 1;
+            let scope =
+                ToolScope { schema: &tool.schema, arguments: &tool.arguments, vars, loosens: false, open: tool.open };
+            match Condition::compile(&when.value, &scope) {
+                Ok(condition) => {
+                    unsupported::condition(self.faults, &when.at, condition.reads());
+                    tool.floors.extend(assembled(&entry.rule, condition, approval.clone(), false));
+                }
+                Err(faults) => {
+                    for fault in faults {
+                        let key = (fault.column, fault.message, fault.hint);
+                        found.entry(key).or_default().push(tool.name.clone());
+                    }
+                }
+            }
+        }
+        for ((column, message, hint), of) in found {
+            let of = if of.len() == covered { String::new() } else { format!(" (for {})", of.join(", ")) };
+            self.condition_fault(when, &ConditionFault { column, message, hint }, &of);
+        }
+    }
+}
+
+const UNCONFINED_HINT: &str = "what a command does cannot be told from its text: let people decide, or say \
+                               sandboxed = true if its executor confines it";
+
+impl ArgumentEntry {
+    /// The kind's name, if one is given.
+    fn kind(&self) -> Option<&str> {
+        self.declaration.value.get("kind").and_then(Value::as_str)
+    }
+}
+
+fn assembled(entry: &RuleEntry, condition: Condition, approval: Option<ApprovalTerms>, loosens: bool) -> Option<Rule> {
+    Some(Rule {
+        id: entry.id.as_ref()?.value.clone(),
+        condition,
+        verdict: entry.verdict.as_ref()?.value,
+        reason: entry.reason.as_ref()?.value.clone(),
+        approval,
+        loosens,
+    })
+}
+
+/// What a rule of one tool can read.
+struct ToolScope<'t> {
+    schema: &'t Schema,
+    arguments: &'t [Argument],
+    vars: &'t Map<String, Value>,
+    loosens: bool,
+    open: bool,
+}
+
+impl ToolScope<'_> {
+    fn kind(&self, argument: &str) -> Option<&Kind> {
+        self.arguments.iter().find(|declared| declared.name == argument).map(|declared| &declared.kind)
+    }
+}
+
+impl Scope for ToolScope<'_> {
+    fn argument(&self, path: &[Step]) -> Found {
+        self.schema.at(path)
+    }
+
+    fn resolved(&self, argument: &str) -> Option<Shape> {
+        self.kind(argument).map(Kind::shape)
+    }
+
+    fn replaced_by_resolved(&self, argument: &str) -> bool {
+        self.kind(argument).is_some_and(Kind::replaces_raw_value)
+    }
+
+    fn var(&self, name: &str) -> Option<&Value> {
+        self.vars.get(name)
+    }
+
+    fn loosens(&self) -> bool {
+        self.loosens
+    }
+
+    fn tool_open(&self) -> bool {
+        self.open
+    }
+}

@@ -1,0 +1,90 @@
+//! Everything the policy's grammar has a place for and nothing yet builds.
+//!
+//! Using any of it is a load error that says so, never silently ignored. This is the one list: whoever builds a thing
+//! deletes its entry here.
+
+use super::{
+    condition::Reads,
+    fault::{Faults, Place},
+    manifest::{ApprovalEntry, Section, ToolEntry},
+};
+
+const HINT: &str = "this version of Countersign does not build it; take it out";
+
+/// Keys that are known and not read yet.
+const KEYS: [(Section, &str); 10] = [
+    (Section::Agent, "owner"),
+    (Section::Tool, "subject"),
+    (Section::Tool, "limits"),
+    (Section::Tool, "lookups"),
+    (Section::Approval, "double_confirm"),
+    (Section::Approval, "decide_in"),
+    (Section::Approval, "step_up"),
+    (Section::Approval, "allow_self_approval"),
+    (Section::Approval, "escalate"),
+    (Section::Approval, "escalate_after"),
+];
+
+/// Argument kinds that are known and not there yet.
+const KINDS: [&str; 4] = ["hostname", "sql", "money", "text"];
+
+/// The known keys of `section` that are not read yet.
+pub(super) fn keys(section: Section) -> impl Iterator<Item = &'static str> {
+    KEYS.into_iter().filter(move |(of, _)| *of == section).map(|(_, key)| key)
+}
+
+/// Reports the use of `what` at `at`.
+pub(super) fn report(faults: &mut Faults<'_>, at: &Place, what: &str) {
+    faults.error(at, format!("{what}: not supported yet"), HINT);
+}
+
+/// Reports an argument kind that is known and not there yet; `false` when `kind` is none of them.
+pub(super) fn kind(faults: &mut Faults<'_>, at: &Place, kind: &str) -> bool {
+    let later = KINDS.contains(&kind);
+    if later {
+        report(faults, at, &format!("the kind `{kind}`"));
+    }
+    later
+}
+
+/// Reports whether what a tool says needs something that is not there yet.
+pub(super) fn tool(faults: &mut Faults<'_>, tool: &ToolEntry) {
+    if let Some(labels) = &tool.labels
+        && !labels.value.is_empty()
+    {
+        report(faults, &labels.at, &format!("`labels` of tools.{}", tool.name.value));
+    }
+    for argument in &tool.arguments {
+        if argument.name.value.starts_with('/') {
+            report(faults, &argument.name.at, "a JSON Pointer as the name of an argument");
+        }
+        if argument.declaration.value.get("resolve").is_some_and(|resolve| resolve == "filesystem") {
+            report(faults, &argument.declaration.value_at("/resolve"), "resolve = \"filesystem\"");
+        }
+    }
+}
+
+/// Reports whether the terms of an approval need more than one approval by one reviewer, at once.
+pub(super) fn approval(faults: &mut Faults<'_>, approval: &ApprovalEntry) {
+    if let Some(quorum) = approval.quorum.as_ref().filter(|quorum| quorum.value > 1) {
+        report(faults, &quorum.at, "a `quorum` above one");
+    }
+    if let Some(reviewers) = approval.reviewers.as_ref().filter(|reviewers| reviewers.value.len() > 1) {
+        report(faults, &reviewers.at, "more than one group in `reviewers`");
+    }
+    if let Some(grace) = approval.grace.as_ref().filter(|grace| !grace.value.is_zero()) {
+        report(faults, &grace.at, "`grace`");
+    }
+}
+
+/// Reports whether a condition reads what is not there yet.
+pub(super) fn condition(faults: &mut Faults<'_>, at: &Place, reads: &Reads) {
+    if reads.run {
+        report(faults, at, "a condition that reads `run`");
+    }
+}
+
+/// Reports a property marked `writeOnly` or `x-secret`.
+pub(super) fn secret(faults: &mut Faults<'_>, at: &Place) {
+    report(faults, at, "a secret property (`writeOnly`, `x-secret`)");
+}
