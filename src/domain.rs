@@ -2,7 +2,17 @@
 //!
 //! Everything here is a value or a total function over values; time, ids and randomness come in as arguments.
 
+pub mod approval;
+pub mod audit;
+pub mod call;
 pub mod canon;
+pub mod decision;
+pub mod facts;
+pub mod identity;
+pub mod ids;
+pub mod judge;
 pub mod policy;
+pub mod review;
+pub mod settle;
 pub mod time;
 pub mod verdict;

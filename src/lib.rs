@@ -4,4 +4,6 @@
 //! needs; `storage`, `auth` and later `channels` implement those ports; `http`, `worker` and `cli` call in;
 //! `server` wires it all together. `tests/architecture.rs` holds the direction of every import.
 
+pub mod app;
+pub mod auth;
 pub mod domain;

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+pub mod json;
+
 /// Why a value was not taken.
 ///
 /// The two variants are two steps of the decision: a value without a single meaning (`unresolvable_argument`) and

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use self::{condition::Condition, schema::Schema};
 use super::{
+    approval::requirement::Requirement,
     canon::Kind,
     verdict::{Risk, Verdict},
 };
@@ -53,10 +54,15 @@ pub fn schema_files(files: &[SourceFile]) -> BTreeSet<String> {
 /// Names the exact text of a policy: `sha256:` and 64 hexadecimal digits.
 ///
 /// Two policies have the same version exactly when they consist of the same files with the same bytes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct PolicyVersion(String);
 
 impl PolicyVersion {
+    /// The version with this text, as the store returns it.
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text, as answers and the log carry it.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -125,8 +131,8 @@ pub struct Tool {
     pub record_args: bool,
     /// The `aud` of its permits.
     pub audience: String,
-    /// How long a claim may go without an outcome.
-    pub lease: Duration,
+    /// How long a claim may go without an outcome, where the policy says so; else the installation's setting counts.
+    pub lease: Option<Duration>,
     /// Handed to the executor with every permission.
     pub obligations: Map<String, Value>,
     /// What a run has touched once this tool was allowed.
@@ -273,5 +279,14 @@ impl Tool {
         asks(self.default)
             || self.runs_unconfined_commands()
             || self.rules.iter().chain(&self.floors).any(|rule| asks(rule.verdict))
+    }
+}
+
+impl ApprovalTerms {
+    /// The same as a requirement that waits for `ttl`: each group gives `quorum`, or anyone does when none is named.
+    pub fn requirement(&self, ttl: Duration) -> Requirement {
+        let groups: BTreeMap<String, u32> = self.reviewers.iter().map(|group| (group.clone(), self.quorum)).collect();
+        let anyone = if groups.is_empty() { self.quorum } else { 0 };
+        Requirement { groups, anyone, grace: self.grace, ..Requirement::one_of_anyone(ttl) }
     }
 }

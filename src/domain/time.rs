@@ -1,4 +1,5 @@
-//! A moment in time: integer microseconds since the Unix epoch in UTC, and its RFC 3339 text.
+//! A moment in time: integer microseconds since the Unix epoch in UTC, and its RFC 3339 text; and lengths of time as
+//! people write them in policies and settings.
 
 use std::{fmt, time::Duration};
 
@@ -84,6 +85,25 @@ impl Timestamp {
     fn to_offset(self) -> Option<OffsetDateTime> {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000).ok()
     }
+}
+
+/// Reads a length of time as policies and settings write it: one whole number and one unit, `250ms`, `30s`, `5m`, `4h`
+/// or `90d` (a day is 24 hours). `None` for anything else: no sign, no space, no fraction, no second unit, and nothing
+/// longer than a century, so that a length added to a moment of this age cannot leave the calendar.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    const CENTURY: u64 = 36_525 * 86_400_000;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let millis_per_unit = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    let millis = number.parse::<u64>().ok()?.checked_mul(millis_per_unit)?;
+    (millis <= CENTURY).then(|| Duration::from_millis(millis))
 }
 
 /// RFC 3339 in UTC with exactly six digits of fraction, as every answer of the service shows time.

@@ -1,3 +1,6 @@
-//! Tests of the domain.
+//! Mirrors `src/domain`.
 
+mod identity;
+mod ids;
 mod policy;
+mod time;

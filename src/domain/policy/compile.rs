@@ -26,7 +26,6 @@ use crate::domain::{
 
 const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
 const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused_per_run: 5 };
-const DEFAULT_LEASE: Duration = Duration::from_secs(5 * 60);
 
 /// Loads the policy in `files`; see [`Policy::load`].
 pub(super) fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
@@ -42,7 +41,8 @@ pub(super) fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
     }
     let mut faults = Faults::new(files);
     let manifest = manifest::read(&mut faults);
-    let policy = Compiling { manifest: &manifest, faults: &mut faults, rule_ids: HashMap::new() }.policy(version(files));
+    let policy =
+        Compiling { manifest: &manifest, faults: &mut faults, rule_ids: HashMap::new() }.policy(version(files));
     if !faults.any_error() {
         lint::check(&manifest, &policy, &mut faults);
     }
@@ -210,7 +210,8 @@ impl<'m> Compiling<'m, '_, '_> {
             let loosens = verdict.zip(default).is_some_and(|(verdict, default)| verdict.value < default);
             if let Some(verdict) = verdict.filter(|_| loosens) {
                 if open {
-                    let hint = "no rule can vouch for properties that have no name; close the schema, or let people decide";
+                    let hint =
+                        "no rule can vouch for properties that have no name; close the schema, or let people decide";
                     self.faults.error(&verdict.at, "a rule that loosens an open tool", hint);
                 }
                 if unconfined && verdict.value < Verdict::RequireApproval {
@@ -242,7 +243,7 @@ impl<'m> Compiling<'m, '_, '_> {
             grantable: entry.grantable.unwrap_or(grantable_by_risk),
             record_args: entry.record_args,
             audience: entry.audience.as_ref().unwrap_or(&entry.name).value.clone(),
-            lease: entry.lease.as_ref().map_or(DEFAULT_LEASE, |lease| lease.value),
+            lease: entry.lease.as_ref().map(|lease| lease.value),
             obligations: entry
                 .obligations
                 .as_ref()
@@ -280,7 +281,8 @@ impl<'m> Compiling<'m, '_, '_> {
             }
             Err(found) => {
                 for fault in found {
-                    let at = if fault.key { document.key_at(&fault.pointer) } else { document.value_at(&fault.pointer) };
+                    let at =
+                        if fault.key { document.key_at(&fault.pointer) } else { document.value_at(&fault.pointer) };
                     let shown = if fault.pointer.is_empty() { "the top" } else { fault.pointer.as_str() };
                     let message = format!("in the schema of {}, at {shown}: {}", entry.name.value, fault.message);
                     self.faults.error(&at, message, fault.hint);
@@ -424,8 +426,7 @@ impl<'m> Compiling<'m, '_, '_> {
         for name in entry.tools.iter().flat_map(|tools| &tools.value) {
             named.extend(self.named_tool(name, canonical));
         }
-        let risks: BTreeSet<Risk> =
-            entry.risk.iter().flat_map(|risks| &risks.value).map(|risk| risk.value).collect();
+        let risks: BTreeSet<Risk> = entry.risk.iter().flat_map(|risks| &risks.value).map(|risk| risk.value).collect();
         let says_tools = entry.tools.as_ref().is_some_and(|tools| !tools.value.is_empty());
         if !says_tools && risks.is_empty() {
             let hint = "name the tools it covers: risk = [\"send\"], or tools = [..]";

@@ -176,7 +176,9 @@ pub(super) fn schema_files(policies: &[SourceFile]) -> BTreeSet<String> {
 
 /// The path of `given`, which is relative to the folder of `policy` and below it; `None` if it is not.
 fn beside(policy: &str, given: &str) -> Option<String> {
-    let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':']) && !part.contains(char::is_control);
+    let plain = |part: &str| {
+        !matches!(part, "" | "." | "..") && !part.contains(['\\', ':']) && !part.contains(char::is_control)
+    };
     if !given.split('/').all(plain) || !given.ends_with(".json") {
         return None;
     }
@@ -196,7 +198,11 @@ impl Reading<'_, '_> {
     fn file(&mut self, file: usize, source: &SourceFile) {
         let start = Place { file, span: 0..0 };
         if source.text.len() > MAX_FILE {
-            self.faults.error(&start, format!("larger than {MAX_FILE} bytes"), "a folder of several files is one policy");
+            self.faults.error(
+                &start,
+                format!("larger than {MAX_FILE} bytes"),
+                "a folder of several files is one policy",
+            );
             return;
         }
         let (document, errors) = DeTable::parse_recoverable(&source.text);
@@ -290,7 +296,11 @@ impl Reading<'_, '_> {
                     labels.insert(label.name.value, text);
                 }
                 Some(_) => {
-                    self.faults.error(&label.name.at, format!("`{}` is not a string", label.path), "labels are strings");
+                    self.faults.error(
+                        &label.name.at,
+                        format!("`{}` is not a string", label.path),
+                        "labels are strings",
+                    );
                 }
                 None => {}
             }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 mod closing;
 mod keywords;
@@ -67,7 +67,6 @@ pub enum Place {
     Open,
 }
 
-
 /// A compiled schema.
 #[derive(Debug)]
 pub struct Schema {
@@ -92,7 +91,7 @@ pub struct SchemaFault {
 }
 
 /// Something wrong with the arguments of a call. It names no value.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ArgumentFault {
     /// JSON Pointer into the arguments.
     pub pointer: String,
@@ -152,11 +151,12 @@ impl Schema {
     ///
     /// # Errors
     /// What is wrong, where, and without repeating a value: the first 20 faults.
-    pub fn validate(&self, args: &Value) -> Result<(), Vec<ArgumentFault>> {
-        if self.validator.is_valid(args) {
+    pub fn validate(&self, args: &Map<String, Value>) -> Result<(), Vec<ArgumentFault>> {
+        let args = Value::Object(args.clone());
+        if self.validator.is_valid(&args) {
             return Ok(());
         }
-        let faults: Vec<_> = self.validator.iter_errors(args).take(MAX_ARGUMENT_FAULTS).map(argument_fault).collect();
+        let faults: Vec<_> = self.validator.iter_errors(&args).take(MAX_ARGUMENT_FAULTS).map(argument_fault).collect();
         if faults.is_empty() {
             // The two ways of asking must agree; if they ever do not, the answer is no.
             return Err(vec![ArgumentFault { pointer: String::new(), message: "not valid".to_owned() }]);
@@ -176,7 +176,8 @@ impl Schema {
 
     /// Pointers to the schemas marked `writeOnly` or `x-secret`.
     pub fn secrets(&self) -> Vec<String> {
-        let marked = |schema: &Value| ["writeOnly", "x-secret"].iter().any(|key| schema.get(key) == Some(&Value::Bool(true)));
+        let marked =
+            |schema: &Value| ["writeOnly", "x-secret"].iter().any(|key| schema.get(key) == Some(&Value::Bool(true)));
         keywords::subschemas(&self.source).into_iter().filter(|(_, schema)| marked(schema)).map(|(at, _)| at).collect()
     }
 
@@ -202,7 +203,9 @@ fn argument_fault(error: jsonschema::ValidationError<'_>) -> ArgumentFault {
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             "fits none of the forms the tool takes".to_owned()
         }
-        ValidationErrorKind::OneOfMultipleValid { .. } => "fits more than one form, where the tool takes one".to_owned(),
+        ValidationErrorKind::OneOfMultipleValid { .. } => {
+            "fits more than one form, where the tool takes one".to_owned()
+        }
         ValidationErrorKind::PropertyNames { .. } => "has a property whose name the tool does not take".to_owned(),
         _ => error.masked_with("the value").to_string(),
     };

@@ -2,7 +2,12 @@
 //!
 //! It knows TOML and where things stand, and nothing of what the keys mean.
 
-use std::{fmt::Display, ops::{Range, RangeInclusive}, str::FromStr, time::Duration};
+use std::{
+    fmt::Display,
+    ops::{Range, RangeInclusive},
+    str::FromStr,
+    time::Duration,
+};
 
 use toml::{
     Spanned,
@@ -39,10 +44,7 @@ struct Entry<'t> {
 impl<'t> Table<'t> {
     /// The table of `section` that messages call `name`; `at` is where people look for it.
     pub(super) fn new(section: Section, name: impl Into<String>, at: Place, table: &'t DeTable<'t>) -> Self {
-        let entries = table.iter().map(|(key, value)| Entry {
-            key,
-            value,
-        });
+        let entries = table.iter().map(|(key, value)| Entry { key, value });
         Self { section, name: name.into(), entries: entries.collect(), at, known: Vec::new() }
     }
 
@@ -129,12 +131,6 @@ impl<'t> Table<'t> {
         self.list(key, "a string that is not empty", faults, |value| {
             value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned)
         })
-    }
-
-    /// Any value, as JSON.
-    pub(super) fn json(&mut self, key: &'static str, faults: &mut Faults<'_>) -> Option<Document> {
-        let entry = self.take(key)?;
-        Document::from_toml(entry.value, &self.place(entry.key.span()), faults)
     }
 
     /// A table, as JSON.
@@ -270,12 +266,9 @@ impl<'t> Table<'t> {
     fn dotted(&self, key: &str) -> String {
         match self.section {
             Section::File => key.to_owned(),
-            Section::Defaults
-            | Section::Agent
-            | Section::Tool
-            | Section::Rule
-            | Section::Floor
-            | Section::Approval => format!("{}.{key}", self.name),
+            Section::Defaults | Section::Agent | Section::Tool | Section::Rule | Section::Floor | Section::Approval => {
+                format!("{}.{key}", self.name)
+            }
         }
     }
 }
@@ -295,7 +288,11 @@ impl<'t> Named<'t> {
         match self.value.get_ref().as_table() {
             Some(table) => Some(Table::new(section, self.path.clone(), self.name.at.clone(), table)),
             None => {
-                faults.error(&self.name.at, format!("`{}` is not a table", self.path), format!("write [{}]", self.path));
+                faults.error(
+                    &self.name.at,
+                    format!("`{}` is not a table", self.path),
+                    format!("write [{}]", self.path),
+                );
                 None
             }
         }

@@ -100,10 +100,7 @@ impl Rewriting<'_> {
         };
         let mut definitions: Map<String, Value> = self.definitions.into_iter().collect();
         let undescribed = reference_to(UNDESCRIBED);
-        definitions.insert(
-            UNDESCRIBED.to_owned(),
-            json!({ "additionalProperties": false, "items": undescribed }),
-        );
+        definitions.insert(UNDESCRIBED.to_owned(), json!({ "additionalProperties": false, "items": undescribed }));
         document.insert("$defs".to_owned(), Value::Object(definitions));
         Value::Object(document)
     }
@@ -211,7 +208,8 @@ fn passes_on(keywords: &Map<String, Value>) -> bool {
     if DECLARING.iter().any(|keyword| keywords.contains_key(*keyword)) || keywords.contains_key("if") {
         return false;
     }
-    let combined = ["$ref", "anyOf", "oneOf", "allOf"].iter().filter(|keyword| keywords.contains_key(**keyword)).count();
+    let combined =
+        ["$ref", "anyOf", "oneOf", "allOf"].iter().filter(|keyword| keywords.contains_key(**keyword)).count();
     let all_of_several = keywords.get("allOf").and_then(Value::as_array).is_some_and(|parts| parts.len() > 1);
     combined == 1 && !all_of_several
 }

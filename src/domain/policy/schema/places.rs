@@ -96,11 +96,8 @@ struct Bound {
     measure: fn(&Value) -> Option<u64>,
 }
 
-const MAX_ITEMS: Bound = Bound {
-    keyword: "maxItems",
-    of: JsonType::Array,
-    measure: |value| u64::try_from(value.as_array()?.len()).ok(),
-};
+const MAX_ITEMS: Bound =
+    Bound { keyword: "maxItems", of: JsonType::Array, measure: |value| u64::try_from(value.as_array()?.len()).ok() };
 const MAX_LENGTH: Bound = Bound {
     keyword: "maxLength",
     of: JsonType::String,
@@ -146,11 +143,12 @@ impl<'s> Looking<'s> {
             Known::Any(any) => largest(any.iter().map(|known| self.bound(known, bound))),
             Known::Schema(schema) => {
                 let own = schema.get(bound.keyword).and_then(whole);
-                let listed = listed(schema).map(|values| values.iter().filter_map(|value| (bound.measure)(value)).max());
+                let listed =
+                    listed(schema).map(|values| values.iter().filter_map(|value| (bound.measure)(value)).max());
                 let all = self.all_of(schema).into_iter().filter_map(|all| self.bound(&Known::Schema(all), bound));
-                let any = alternatives(schema).into_iter().filter_map(|any| {
-                    largest(any.iter().map(|one| self.bound(&Known::Schema(one), bound)))
-                });
+                let any = alternatives(schema)
+                    .into_iter()
+                    .filter_map(|any| largest(any.iter().map(|one| self.bound(&Known::Schema(one), bound))));
                 all.chain(any).chain(own).chain(listed.flatten()).min()
             }
         }
@@ -166,9 +164,9 @@ impl<'s> Looking<'s> {
                 let own = schema.get("required").and_then(Value::as_array);
                 own.is_some_and(|required| required.iter().any(|one| one == name))
                     || self.all_of(schema).into_iter().any(|all| self.requires(&Known::Schema(all), name))
-                    || alternatives(schema).into_iter().any(|any| {
-                        !any.is_empty() && any.iter().all(|one| self.requires(&Known::Schema(one), name))
-                    })
+                    || alternatives(schema)
+                        .into_iter()
+                        .any(|any| !any.is_empty() && any.iter().all(|one| self.requires(&Known::Schema(one), name)))
             }
         }
     }
@@ -208,12 +206,7 @@ impl<'s> Looking<'s> {
     }
 
     /// Joins what a schema says itself with what those beside it say about the same value.
-    fn beside(
-        &self,
-        schema: &'s Value,
-        own: Inside<'s>,
-        look: impl Fn(&Known<'s>) -> Inside<'s>,
-    ) -> Inside<'s> {
+    fn beside(&self, schema: &'s Value, own: Inside<'s>, look: impl Fn(&Known<'s>) -> Inside<'s>) -> Inside<'s> {
         let mut all = vec![own];
         all.extend(self.all_of(schema).into_iter().map(|all| look(&Known::Schema(all))));
         for any in alternatives(schema) {
@@ -232,7 +225,8 @@ impl<'s> Looking<'s> {
     fn own_property(&self, schema: &'s Value, name: &str) -> Inside<'s> {
         let named = schema.get("properties").and_then(|properties| properties.get(name));
         let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
-        let matching = patterns.filter(|(pattern, _)| regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(name)));
+        let matching =
+            patterns.filter(|(pattern, _)| regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(name)));
         let declared: Vec<_> = named.into_iter().chain(matching.map(|(_, schema)| schema)).map(Known::Schema).collect();
         if !declared.is_empty() {
             return Inside::Declared(Known::All(declared));
@@ -374,5 +368,7 @@ fn largest(bounds: impl Iterator<Item = Option<u64>>) -> Option<u64> {
 
 /// A non-negative whole number, also when it is written with a fraction of zero.
 fn whole(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0).map(|number| number as u64))
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0).map(|number| number as u64))
 }

@@ -8,10 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::{
-    SchemaFault, keywords,
-    reference_pointer,
-};
+use super::{SchemaFault, keywords, reference_pointer};
 
 /// How deep a request nests at most (design section 5).
 const MAX_VALUE_DEPTH: usize = 64;
@@ -32,7 +29,8 @@ enum Inward<'s> {
 /// Everything wrong with `root`, whose keywords were already checked.
 pub(super) fn check(root: &Value) -> Vec<SchemaFault> {
     let schemas = keywords::subschemas(root);
-    let index: HashMap<&str, usize> = schemas.iter().enumerate().map(|(at, (pointer, _))| (pointer.as_str(), at)).collect();
+    let index: HashMap<&str, usize> =
+        schemas.iter().enumerate().map(|(at, (pointer, _))| (pointer.as_str(), at)).collect();
     let beside: Vec<Vec<usize>> = schemas.iter().map(|(pointer, schema)| beside(pointer, schema, &index)).collect();
     let inside: Vec<Vec<(Inward<'_>, usize)>> =
         schemas.iter().map(|(pointer, schema)| inside(pointer, schema, &index)).collect();
@@ -62,10 +60,8 @@ fn beside(pointer: &str, schema: &Value, index: &HashMap<&str, usize>) -> Vec<us
     let mut found = Vec::new();
     for (at, _) in keywords::children(pointer, schema) {
         let keyword = at.get(pointer.len() + 1..).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-        let same_value = matches!(
-            keyword,
-            "allOf" | "anyOf" | "oneOf" | "if" | "then" | "else" | "not" | "dependentSchemas"
-        );
+        let same_value =
+            matches!(keyword, "allOf" | "anyOf" | "oneOf" | "if" | "then" | "else" | "not" | "dependentSchemas");
         found.extend(index.get(at.as_str()).filter(|_| same_value));
     }
     let reference = schema.get("$ref").and_then(Value::as_str).and_then(reference_pointer);
@@ -90,9 +86,9 @@ fn inside<'s>(pointer: &str, schema: &'s Value, index: &HashMap<&str, usize>) ->
             ("additionalProperties" | "unevaluatedProperties", _) => {
                 found.extend(at("").map(|schema| (Inward::AnyProperty, schema)));
             }
-            ("prefixItems", Value::Array(items)) => found.extend(
-                (0..items.len()).filter_map(|item| Some((Inward::Prefix(item), at(&format!("/{item}"))?))),
-            ),
+            ("prefixItems", Value::Array(items)) => {
+                found.extend((0..items.len()).filter_map(|item| Some((Inward::Prefix(item), at(&format!("/{item}"))?))))
+            }
             ("items" | "unevaluatedItems" | "contains", _) => {
                 found.extend(at("").map(|schema| (Inward::AnyItem, schema)));
             }

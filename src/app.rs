@@ -1,0 +1,176 @@
+//! The use cases: one file each, one transaction each, committed in sight. They know the domain and the ports only.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use uuid::Uuid;
+
+use crate::domain::{
+    audit::{
+        entry::{Actor, Entry, EventKind},
+        payload::Salt,
+    },
+    facts::Voters,
+    identity::{Principal, ReviewerDirectory, ReviewerName},
+    policy::Policy,
+    time::Timestamp,
+};
+
+pub mod audit_log;
+pub mod checkpoints;
+pub mod claim_call;
+pub mod decide_call;
+pub mod error;
+pub mod expire;
+pub mod keys;
+pub mod list_tools;
+pub mod policies;
+pub mod ports;
+pub mod report_outcome;
+pub mod review;
+
+use audit_log::DecisionLog;
+use error::Error;
+use ports::{Clock, Entropy, PermitSigner, SharedStore, StoreError};
+
+/// What every use case works with.
+pub struct App {
+    store: SharedStore,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    permits: Arc<dyn PermitSigner>,
+    log: DecisionLog,
+    policy: ArcSwap<Policy>,
+    reviewers: ReviewerDirectory,
+    voters: Voters,
+    settings: Settings,
+}
+
+/// Settings of the use cases.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where people and tool servers reach the service, without a trailing slash.
+    pub public_url: String,
+    /// How long a claim waits for its report, when the tool does not say.
+    pub claim_lease: Duration,
+}
+
+/// Who asks, in which request.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// What the key resolved to.
+    pub principal: Principal,
+    /// The request's id, for the log.
+    pub request_id: String,
+}
+
+impl Caller {
+    /// The caller as the log names it.
+    pub fn actor(&self) -> Actor {
+        Actor { name: self.principal.name().to_string(), via: format!("key:{}", self.principal.key()) }
+    }
+
+    /// A log entry by this caller.
+    pub fn entry(&self, event: EventKind, at: Timestamp) -> Entry {
+        Entry { request_id: Some(self.request_id.clone()), ..Entry::new(event, at, self.actor()) }
+    }
+}
+
+/// A configured reviewer who asks: the only way to a vote.
+#[derive(Clone, Debug)]
+pub struct ReviewerCaller {
+    /// Who asks.
+    pub caller: Caller,
+    /// The entry of `[reviewers]`.
+    pub name: ReviewerName,
+    /// The groups of that entry.
+    pub groups: BTreeSet<String>,
+}
+
+/// Everything an [`App`] is made of.
+pub struct Parts {
+    /// The durable memory.
+    pub store: SharedStore,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The source of randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// The permit key.
+    pub permits: Arc<dyn PermitSigner>,
+    /// The writer of decisions.
+    pub log: DecisionLog,
+    /// The policy to begin with.
+    pub policy: Policy,
+    /// Who may vote.
+    pub reviewers: ReviewerDirectory,
+    /// Settings.
+    pub settings: Settings,
+}
+
+impl App {
+    /// Puts the use cases together.
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            store: parts.store,
+            clock: parts.clock,
+            entropy: parts.entropy,
+            permits: parts.permits,
+            log: parts.log,
+            policy: ArcSwap::from_pointee(parts.policy),
+            voters: Voters::of(&parts.reviewers),
+            reviewers: parts.reviewers,
+            settings: parts.settings,
+        }
+    }
+
+    /// The policy that decides now.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
+    }
+
+    /// The durable memory, for reads that are no use case of their own.
+    pub fn store(&self) -> &SharedStore {
+        &self.store
+    }
+
+    /// The public permit keys.
+    pub fn jwks(&self) -> serde_json::Value {
+        self.permits.jwks()
+    }
+
+    /// The configured reviewers.
+    pub fn reviewers(&self) -> &ReviewerDirectory {
+        &self.reviewers
+    }
+
+    /// Now.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn salt(&self) -> Result<Salt, Error> {
+        let mut salt = Salt::default();
+        self.entropy.fill(&mut salt)?;
+        Ok(salt)
+    }
+
+    /// A UUIDv7 (RFC 9562) of `now`.
+    fn uuid(&self, now: Timestamp) -> Result<Uuid, Error> {
+        let mut random = [0; 10];
+        self.entropy.fill(&mut random)?;
+        let millis = u64::try_from(now.as_micros() / 1_000).unwrap_or_default();
+        Ok(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+}
+
+/// Runs a use case's transaction again while another one is in its way: nothing was committed then.
+async fn retrying<T, F: AsyncFnMut() -> Result<T, Error>>(mut attempt: F) -> Result<T, Error> {
+    const ATTEMPTS: u32 = 5;
+    for _ in 1..ATTEMPTS {
+        match attempt().await {
+            Err(Error::Store(StoreError::Contended(_))) => {}
+            answer => return answer,
+        }
+    }
+    attempt().await
+}

@@ -1,0 +1,292 @@
+//! `POST /approvals/{id}/claim` and `/heartbeat`: the one-time right to run exactly what was approved.
+
+use serde_json::{Map, Value};
+
+use super::{
+    App, Caller,
+    decide_call::about,
+    error::Error,
+    ports::{Change, Tx},
+    retrying,
+};
+use crate::domain::{
+    approval::{
+        state::{Approval, Claim, Claimable, Execution, ServiceDenial, State},
+        vote::Vote,
+    },
+    audit::{
+        entry::{Actor, Entry, EventKind},
+        payload,
+    },
+    call::{Arguments, ToolCall},
+    canon::json::ArgsHash,
+    decision::Judgement,
+    facts::Facts,
+    ids::{ApprovalId, ClaimId},
+    judge::judge,
+    policy::Policy,
+    time::Timestamp,
+    verdict::Verdict,
+};
+
+/// What the stack presents to claim.
+#[derive(Clone, Debug)]
+pub struct Presented<'a> {
+    /// The arguments it is about to run.
+    pub args: &'a Arguments,
+    /// The claim's id that it chose, so that it can ask again when the answer is lost.
+    pub claim: Option<ClaimId>,
+}
+
+/// The right to execute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedCall {
+    /// The approval; its id is the idempotency key as well.
+    pub approval: ApprovalId,
+    /// The claim that the outcome must carry.
+    pub claim: ClaimId,
+    /// The arguments that may run, as presented.
+    pub args: Map<String, Value>,
+    /// What the executor must keep to.
+    pub obligations: Map<String, Value>,
+    /// Proof for the tool server.
+    pub permit: String,
+    /// Until when a report is awaited.
+    pub lease_expires_at: Timestamp,
+}
+
+impl App {
+    /// Claims an approved call: exactly one of any number of claims gets it.
+    ///
+    /// # Errors
+    /// What stands in the way; arguments other than those approved also end the approval.
+    pub async fn claim_call(
+        &self,
+        caller: &Caller,
+        id: ApprovalId,
+        presented: &Presented<'_>,
+    ) -> Result<ClaimedCall, Error> {
+        retrying(async || {
+            let now = self.now();
+            let policy = self.policy();
+            let mut tx = self.store.begin().await?;
+            let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
+            let context = self.stored_context(&approval).await?;
+            let call = ToolCall {
+                key: approval.call.clone(),
+                tool: approval.tool.clone(),
+                args: presented.args.clone(),
+                context,
+            };
+            let judgement = judge(&policy, &call, &Facts::default(), now);
+            self.claim_held(tx, caller, approval, presented, &policy, &judgement, now).await.map(|(_, claimed)| claimed)
+        })
+        .await
+    }
+
+    /// Extends the lease of the current claim. Returns until when.
+    ///
+    /// # Errors
+    /// When it is not the current claim, or its lease is over.
+    pub async fn heartbeat(
+        &self,
+        caller: &Caller,
+        id: ApprovalId,
+        claim: Option<&ClaimId>,
+    ) -> Result<Timestamp, Error> {
+        retrying(async || {
+            let now = self.now();
+            let mut tx = self.store.begin().await?;
+            let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
+            let extended = match approval.heartbeat(claim, now) {
+                Ok(extended) => extended,
+                Err(refused) => {
+                    tx.commit().await?;
+                    return Err(refused.into());
+                }
+            };
+            tx.update_approval(&extended).await?;
+            tx.commit().await?;
+            Ok(extended.next_deadline().unwrap_or(now))
+        })
+        .await
+    }
+
+    /// Claims a locked approval and commits, or records why not.
+    #[expect(clippy::too_many_arguments, reason = "the transaction, who, what, and the judgement it rests on")]
+    pub(super) async fn claim_held(
+        &self,
+        mut tx: Box<dyn Tx>,
+        caller: &Caller,
+        approval: Approval,
+        presented: &Presented<'_>,
+        policy: &Policy,
+        judgement: &Judgement,
+        now: Timestamp,
+    ) -> Result<(Approval, ClaimedCall), Error> {
+        let key = tx.key(caller.principal.key()).await?;
+        if key.and_then(|key| key.principal_at(now)).is_none() {
+            return Err(Error::KeyRevoked);
+        }
+        let tool = policy.tool(&approval.tool);
+        let reclaimable = tool.is_some_and(|tool| tool.idempotent);
+        let claimable = match approval.claimable(presented.claim.as_ref(), reclaimable, now) {
+            Ok(claimable) => claimable,
+            Err(refused) => {
+                tx.commit().await?;
+                return Err(refused.into());
+            }
+        };
+        if presented.args.hash() != approval.args_hash {
+            let mut refused = caller.entry(EventKind::ClaimRefused, now);
+            refused.reason_code = Some("args_mismatch".to_owned());
+            tx.append(about(&approval, refused));
+            self.deny_for(tx.as_mut(), approval, ServiceDenial::ArgumentsDiffer, now).await?;
+            tx.commit().await?;
+            return Err(Error::ArgsMismatch);
+        }
+        if !self.stored_arguments_hold(&approval).await? {
+            self.deny_for(tx.as_mut(), approval, ServiceDenial::StoredArgumentsDiffer, now).await?;
+            tx.commit().await?;
+            return Err(Error::ArgsMismatch);
+        }
+        let objection = policy_objection(policy, &approval, judgement).or_else(|| self.votes_objection(&approval));
+        if let Some(objection) = objection {
+            let mut refused = caller.entry(EventKind::ClaimRefused, now);
+            refused.reason_code = Some("policy_changed".to_owned());
+            refused.reason = Some(objection.clone());
+            refused.policy_version = Some(policy.version().to_string());
+            tx.append(about(&approval, refused));
+            tx.commit().await?;
+            return Err(Error::PolicyChanged(objection));
+        }
+        let (claim, given) = match claimable {
+            Claimable::Again(claim) => (claim, None),
+            Claimable::Now => {
+                let id = match &presented.claim {
+                    Some(id) => id.clone(),
+                    None => ClaimId::from_uuid(self.uuid(now)?),
+                };
+                let lease = tool.and_then(|tool| tool.lease).unwrap_or(self.settings.claim_lease);
+                let permit_id = self.uuid(now)?.to_string();
+                let claim = Claim { id, at: now, lease_expires_at: now.plus(lease), lease, permit_id };
+                (claim.clone(), Some(claim))
+            }
+        };
+        let call = ToolCall {
+            key: approval.call.clone(),
+            tool: approval.tool.clone(),
+            args: presented.args.clone(),
+            context: None,
+        };
+        let permit =
+            self.permit(policy, &call, judgement, approval.id.to_string(), claim.permit_id.clone(), claim.at)?;
+        let approval = match given {
+            None => approval,
+            Some(given) => {
+                let claimed = approval.claim(given, reclaimable, now)?;
+                tx.update_approval(&claimed).await?;
+                let mut entry = caller.entry(EventKind::Claim, now);
+                entry.policy_version = Some(policy.version().to_string());
+                entry.detail.insert("claim_id".to_owned(), claim.id.to_string().into());
+                entry.detail.insert("lease_expires_at".to_owned(), claim.lease_expires_at.to_string().into());
+                tx.append(about(&claimed, entry));
+                tx.announce(Change::Approval(claimed.id));
+                claimed
+            }
+        };
+        tx.commit().await?;
+        let claimed = ClaimedCall {
+            approval: approval.id,
+            claim: claim.id,
+            args: presented.args.value().clone(),
+            obligations: judgement.obligations.clone(),
+            permit,
+            lease_expires_at: claim.lease_expires_at,
+        };
+        Ok((approval, claimed))
+    }
+
+    /// The caller's own approval, locked, as it stands now; another agent's does not exist for it.
+    pub(super) async fn own_approval(
+        &self,
+        tx: &mut dyn Tx,
+        caller: &Caller,
+        id: ApprovalId,
+        now: Timestamp,
+    ) -> Result<Approval, Error> {
+        let own = caller.principal.agent();
+        let stored = tx.approval(id).await?.filter(|approval| Some(&approval.call.agent) == own.as_ref());
+        self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await
+    }
+
+    /// The service denies an approval that could still run; one that no longer can is left as it is.
+    pub(super) async fn deny_for(
+        &self,
+        tx: &mut dyn Tx,
+        approval: Approval,
+        cause: ServiceDenial,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let Ok(denied) = approval.deny_by_service(cause, now) else { return Ok(()) };
+        tx.update_approval(&denied).await?;
+        let mut entry = Entry::new(EventKind::ApprovalDenied, now, Actor::service());
+        entry.reason_code = Some(cause.as_str().to_owned());
+        tx.append(about(&denied, entry));
+        tx.announce(Change::Approval(denied.id));
+        Ok(())
+    }
+
+    /// Whether the stored arguments still are what was approved; erased ones are no objection.
+    pub(super) async fn stored_arguments_hold(&self, approval: &Approval) -> Result<bool, Error> {
+        let Some(stored) = self.store.payload(approval.payload).await? else { return Ok(true) };
+        if payload::salted_hash(stored.salt(), stored.body().as_bytes()) != approval.payload {
+            return Ok(false);
+        }
+        let body: Value = serde_json::from_str(stored.body()).unwrap_or_default();
+        let hash = body.get("args").and_then(Value::as_object).and_then(|args| ArgsHash::of(args).ok());
+        Ok(hash == Some(approval.args_hash))
+    }
+
+    async fn stored_context(&self, approval: &Approval) -> Result<Option<Value>, Error> {
+        let Some(stored) = self.store.payload(approval.payload).await? else { return Ok(None) };
+        let body: Value = serde_json::from_str(stored.body()).unwrap_or_default();
+        Ok(body.get("context").filter(|context| !context.is_null()).cloned())
+    }
+
+    /// Why the votes no longer meet the requirement: each voter must still be a configured member.
+    fn votes_objection(&self, approval: &Approval) -> Option<String> {
+        let (State::Approved(approved) | State::Executed(Execution { approved, .. })) = &approval.state else {
+            return Some("the approval has no votes".to_owned());
+        };
+        let standing: Vec<Vote> = approved
+            .votes
+            .iter()
+            .filter_map(|vote| {
+                let entry = self.reviewers.get(&vote.reviewer)?;
+                let groups = entry.groups.iter().map(ToString::to_string).collect();
+                Some(Vote { groups, ..vote.clone() })
+            })
+            .collect();
+        let met = approval.requirement.is_met_by(&standing);
+        (!met).then(|| "the votes no longer meet the requirement".to_owned())
+    }
+}
+
+/// Why today's policy does not stand behind an approval of yesterday's, if it does not.
+///
+/// The verdict may not be stricter, no rule may ask now that did not ask then, the requirement may not be higher.
+pub(super) fn policy_objection(policy: &Policy, approval: &Approval, judgement: &Judgement) -> Option<String> {
+    if judgement.verdict == Verdict::Deny {
+        return Some(format!("it denies the call now ({})", judgement.reason.code));
+    }
+    if policy.version() == &approval.policy_version {
+        return None;
+    }
+    if let Some(rule) = judgement.asked_by.iter().find(|rule| !approval.asked_by.contains(*rule)) {
+        return Some(format!("rule `{rule}` asks for a human now and did not then"));
+    }
+    let higher =
+        judgement.requirement.as_ref().is_none_or(|requirement| requirement.is_higher_than(&approval.requirement));
+    higher.then(|| "more is required now than was then".to_owned())
+}

@@ -1,0 +1,86 @@
+//! Everything a use case can answer instead of its result. `http::error` maps it, in one place.
+
+use super::ports::{EntropyError, SigningError, StoreError};
+use crate::domain::{
+    approval::state::Refused,
+    canon::json::ArgsHash,
+    ids::{ApprovalId, ClaimId},
+    time::Timestamp,
+};
+
+/// Why a use case did not do what was asked.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No random bytes.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// No permit.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
+    /// A value of ours has no canonical JSON.
+    #[error("a record has no canonical form: {0}")]
+    Unwritable(String),
+    /// There is no such thing, or it is not for this caller to know.
+    #[error("not found")]
+    NotFound,
+    /// The caller's key was revoked or expired in the meantime.
+    #[error("the key is no longer valid")]
+    KeyRevoked,
+    /// The approval's state does not take this event.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The decision names arguments that are not the ones held.
+    #[error("args_hash is not the one held")]
+    StaleArgs {
+        /// The hash of the arguments that are held.
+        current: ArgsHash,
+    },
+    /// The decision names a review that is not the current one.
+    #[error("review_hash is not the current one")]
+    StaleReview {
+        /// The hash of the review as it is shown now.
+        current: String,
+    },
+    /// The reviewer may see, but not approve.
+    #[error("not eligible to approve: {0}")]
+    NotEligible(String),
+    /// A claim presented other arguments than those approved; the approval is dead.
+    #[error("the arguments are not those approved")]
+    ArgsMismatch,
+    /// Today's policy does not permit what yesterday's held.
+    #[error("the policy has changed: {0}")]
+    PolicyChanged(String),
+    /// The id of a held call came with another tool or other arguments.
+    #[error("this tool_use_id names another call")]
+    ToolUseIdReused,
+    /// The `Idempotency-Key` came with another body.
+    #[error("this Idempotency-Key was used with another body")]
+    IdempotencyConflict,
+    /// The call is executed: it never runs again.
+    #[error("already executed")]
+    AlreadyExecuted(Box<AlreadyExecuted>),
+    /// An outcome is recorded, and this one differs.
+    #[error("an outcome is recorded already")]
+    OutcomeStands,
+    /// What was asked for cannot be done with these values.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// What is known of a call that ran, or whose claim is out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlreadyExecuted {
+    /// Its approval.
+    pub approval: ApprovalId,
+    /// The claim it ran under.
+    pub claim: ClaimId,
+    /// `null`, `succeeded`, `failed` or `unknown`.
+    pub outcome: Option<String>,
+    /// What the stack reported as its result.
+    pub result: Option<serde_json::Value>,
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+}

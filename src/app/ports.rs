@@ -1,0 +1,434 @@
+//! What the use cases need from the outside: a store, a clock, randomness, a signature. Nothing here knows an engine.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::sync::broadcast;
+
+use crate::domain::{
+    approval::state::{Approval, StateName},
+    audit::{
+        chain::{Hash, Head, SealedEntry},
+        entry::{Entry, EventKind},
+        merkle::Frontier,
+        payload::{Payload, PayloadDigest},
+    },
+    call::CallKey,
+    canon::json::ArgsHash,
+    facts::StandingDenial,
+    identity::{AgentId, KeyRecord},
+    ids::{ApprovalId, DecisionId, KeyId, RunId},
+    policy::PolicyVersion,
+    time::Timestamp,
+    verdict::Verdict,
+};
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Timestamp;
+}
+
+/// Gives random bytes fit for secrets.
+pub trait Entropy: Send + Sync {
+    /// Fills `bytes`.
+    ///
+    /// # Errors
+    /// When the operating system gives none; nothing may be decided then.
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), EntropyError>;
+}
+
+/// The operating system gave no random bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no random bytes to be had")]
+pub struct EntropyError;
+
+/// What a permit says (design section 8).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PermitClaims {
+    /// The service: its public URL.
+    pub iss: String,
+    /// The tool's audience.
+    pub aud: String,
+    /// The agent.
+    pub sub: String,
+    /// New for each permit; tool servers remember it until `exp`.
+    pub jti: String,
+    /// The decision or approval that permits.
+    pub key: String,
+    /// The tool.
+    pub tool: String,
+    /// The hash of the arguments that may run.
+    pub args_hash: ArgsHash,
+    /// The run.
+    pub run_id: String,
+    /// The model's id of the call.
+    pub tool_use_id: String,
+    /// The policy that permitted.
+    pub policy_version: String,
+    /// What the executor must keep to.
+    pub obligations: Map<String, Value>,
+    /// Not before, in seconds since the Unix epoch.
+    pub nbf: i64,
+    /// Expiry, in seconds since the Unix epoch.
+    pub exp: i64,
+}
+
+/// Signs permits.
+pub trait PermitSigner: Send + Sync {
+    /// The permit as a compact JWT.
+    ///
+    /// # Errors
+    /// When the key cannot sign; the use case then permits nothing.
+    fn sign(&self, claims: &PermitClaims) -> Result<String, SigningError>;
+
+    /// The public keys as a JWK set (RFC 7517), previous ones included.
+    fn jwks(&self) -> Value;
+}
+
+/// Signs checkpoints, with a key that is never in the store.
+pub trait CheckpointSigner: Send + Sync {
+    /// The signature in base64, and the id of the public key.
+    ///
+    /// # Errors
+    /// When the key cannot sign.
+    fn sign(&self, text: &[u8]) -> Result<(String, String), SigningError>;
+}
+
+/// Nothing could be signed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no signature could be made: {0}")]
+pub struct SigningError(pub String);
+
+/// Why the store did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be reached, or does not answer in time. Nothing was committed.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// The connection was lost while committing: committed or not, nobody knows. Asking again finds out.
+    #[error("the commit has an unknown fate: {0}")]
+    CommitUnknown(String),
+    /// Another transaction was in the way (deadlock, busy, connection lost before the commit): try again.
+    #[error("another transaction was in the way: {0}")]
+    Contended(String),
+    /// What is stored is not what this version writes.
+    #[error("the store holds what this version cannot read: {0}")]
+    Unreadable(String),
+}
+
+/// Something that changed in the store, by this instance or another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An approval went to another state.
+    Approval(ApprovalId),
+    /// Keys were created or revoked.
+    Keys,
+    /// Another policy was accepted.
+    Policy,
+    /// Messages may have been lost: whoever waits must look for himself.
+    Unknown,
+}
+
+/// What the statement that commits a group of decisions checks for each of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The call must never have been held.
+    pub call: CallKey,
+    /// No denial of the same call may stand: this tool ...
+    pub tool: String,
+    /// ... with these arguments, in this run.
+    pub args_hash: ArgsHash,
+}
+
+/// How a group of decisions went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupAppend {
+    /// All are committed.
+    Written,
+    /// Another writer moved the head first; nothing was written.
+    HeadMoved,
+    /// Those at these indices have a held record or a standing denial; nothing was written.
+    Guarded(Vec<usize>),
+}
+
+/// The memory of an answer, for the same request sent again (design section 6.1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdempotencyRecord {
+    /// Who sent it.
+    pub caller: String,
+    /// Where to.
+    pub route: String,
+    /// The client's key.
+    pub key: String,
+    /// SHA-256 of the request's canonical body.
+    pub body_hash: Hash,
+    /// The decision that was made.
+    pub decision: DecisionId,
+    /// The answer of a call that was not held; for a held one the approval tells.
+    pub answer: Value,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// An outcome reported for a call that was never held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecisionOutcome {
+    /// The decision that allowed it.
+    pub decision: DecisionId,
+    /// `succeeded`, `failed` or `not_started`.
+    pub status: String,
+    /// `detail` and `result`, when there were any.
+    pub payload: Option<PayloadDigest>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A policy version as it was accepted: every file, so that any decision can be explained later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredPolicy {
+    /// Its version.
+    pub version: PolicyVersion,
+    /// Relative paths and texts.
+    pub files: Vec<(String, String)>,
+    /// When it was first accepted.
+    pub accepted_at: Timestamp,
+}
+
+/// A signed statement of the log's size and root (design section 11.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// How many entries it covers.
+    pub size: i64,
+    /// The Merkle root over their leaves.
+    pub root: Hash,
+    /// When.
+    pub at: Timestamp,
+    /// Signature, base64; `None` when no checkpoint key is configured.
+    pub signature: Option<String>,
+    /// The public key's id; `None` without a signature.
+    pub key_id: Option<String>,
+    /// What growing the tree from here needs.
+    pub frontier: Frontier,
+}
+
+/// Which approvals to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalFilter {
+    /// In this state, as stored.
+    pub state: Option<StateName>,
+    /// Of this agent.
+    pub agent: Option<AgentId>,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Executed, with an outcome nobody knows and nobody settled.
+    pub unsettled: bool,
+    /// Only those that name one of these groups, or none; `None`: all.
+    pub visible_to: Option<BTreeSet<String>>,
+}
+
+/// Which entries to list; every given field must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryFilter {
+    /// The run.
+    pub run: Option<String>,
+    /// The tool.
+    pub tool: Option<String>,
+    /// The agent.
+    pub agent: Option<String>,
+    /// Who did it.
+    pub actor: Option<String>,
+    /// What was decided.
+    pub verdict: Option<Verdict>,
+    /// The deciding rule.
+    pub rule: Option<String>,
+    /// What happened.
+    pub event: Option<EventKind>,
+    /// The approval's code.
+    pub code: Option<String>,
+    /// The request.
+    pub request_id: Option<String>,
+    /// The decision.
+    pub decision: Option<DecisionId>,
+    /// The approval.
+    pub approval: Option<ApprovalId>,
+    /// Not before this.
+    pub from: Option<Timestamp>,
+    /// Before this.
+    pub until: Option<Timestamp>,
+}
+
+/// The durable memory. Reads here see committed state and never wait for writers.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Begins a transaction.
+    async fn begin(&self) -> Result<Box<dyn Tx>, StoreError>;
+
+    /// Commits a group of decisions as one statement: moves the head from `before` and inserts entries and payloads,
+    /// unless another writer moved it or a guard finds something.
+    async fn append_decisions(
+        &self,
+        before: Head,
+        entries: &[SealedEntry],
+        payloads: &[&Payload],
+        guards: &[&Guard],
+    ) -> Result<GroupAppend, StoreError>;
+
+    /// The end of the log.
+    async fn head(&self) -> Result<Head, StoreError>;
+
+    /// Entries with `seq` greater than `after`, in order.
+    async fn entries_after(&self, after: i64, limit: u32) -> Result<Vec<SealedEntry>, StoreError>;
+
+    /// Entries that match, newest first, with `seq` less than `before` when given.
+    async fn entries(
+        &self,
+        filter: &EntryFilter,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<SealedEntry>, StoreError>;
+
+    /// An approval as stored.
+    async fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError>;
+
+    /// Approvals that match, newest first, with an id less than `before` when given.
+    async fn approvals(
+        &self,
+        filter: &ApprovalFilter,
+        before: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError>;
+
+    /// Approvals that time has changed by `now` and nobody has recorded.
+    async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError>;
+
+    /// A payload; `None` when it was erased or never kept.
+    async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError>;
+
+    /// Every key, revoked ones included.
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError>;
+
+    /// A policy that was accepted before.
+    async fn policy(&self, version: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError>;
+
+    /// The newest checkpoints first.
+    async fn checkpoints(&self, limit: u32) -> Result<Vec<Checkpoint>, StoreError>;
+
+    /// Whether the store answers and its schema is this version's.
+    async fn ready(&self) -> Result<(), StoreError>;
+
+    /// What changes from now on.
+    fn changes(&self) -> broadcast::Receiver<Change>;
+}
+
+/// One transaction. Dropped without a commit it leaves nothing.
+///
+/// Locks are taken in the order of the methods here: agent, run, approval, and the head of the log last, by
+/// [`Tx::commit`].
+#[async_trait]
+pub trait Tx: Send {
+    /// Locks what is counted per agent.
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError>;
+
+    /// Locks the run, which need not have begun.
+    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError>;
+
+    /// The approval that holds this call, locked.
+    async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError>;
+
+    /// An approval, locked.
+    async fn approval(&mut self, id: ApprovalId) -> Result<Option<Approval>, StoreError>;
+
+    /// The newest approval of the same run, tool and arguments that is stored as pending or approved, locked.
+    async fn open_alike(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<Approval>, StoreError>;
+
+    /// The newest denial by a reviewer of the same call that is not lifted.
+    async fn standing_denial(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<StandingDenial>, StoreError>;
+
+    /// Approvals that are pending and not expired at `now`: of this run, and of this agent.
+    async fn open_counts(&mut self, agent: &AgentId, run: &RunId, now: Timestamp) -> Result<(u32, u32), StoreError>;
+
+    /// Approvals of this tool in this run that reviewers denied.
+    async fn refused_count(&mut self, agent: &AgentId, run: &RunId, tool: &str) -> Result<u32, StoreError>;
+
+    /// Stores a new approval; `false` when its code is taken.
+    async fn insert_approval(&mut self, approval: &Approval) -> Result<bool, StoreError>;
+
+    /// Stores the new state of a locked approval.
+    async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError>;
+
+    /// Lets `call` be held by `approval` from now on.
+    async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError>;
+
+    /// Every call that is or was held by this approval.
+    async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError>;
+
+    /// Keeps a payload.
+    async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError>;
+
+    /// Remembers an answer, unless one of the same caller, route and key is younger than 24 hours: then that one.
+    async fn remember(&mut self, record: &IdempotencyRecord) -> Result<Option<IdempotencyRecord>, StoreError>;
+
+    /// The remembered answer, when it is younger than 24 hours at `now`.
+    async fn remembered(
+        &mut self,
+        caller: &str,
+        route: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError>;
+
+    /// Records an outcome of a call that was never held, unless there is one: then that one.
+    async fn record_decision_outcome(
+        &mut self,
+        outcome: &DecisionOutcome,
+    ) -> Result<Option<DecisionOutcome>, StoreError>;
+
+    /// A key as stored, for what must not trust memory.
+    async fn key(&mut self, id: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Stores a new key.
+    async fn insert_key(&mut self, key: &KeyRecord) -> Result<(), StoreError>;
+
+    /// Revokes a key; `false` when there is none or it is revoked already.
+    async fn revoke_key(&mut self, id: KeyId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Stores an accepted policy; `false` when this version is stored already.
+    async fn insert_policy(&mut self, policy: &StoredPolicy) -> Result<bool, StoreError>;
+
+    /// The private permit key that all instances share: `candidate`, unless one is stored already. Sealed or not is
+    /// the caller's matter.
+    async fn shared_permit_key(&mut self, candidate: &[u8], now: Timestamp) -> Result<Vec<u8>, StoreError>;
+
+    /// Stores a checkpoint; `false` when one of this size is stored already.
+    async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError>;
+
+    /// Appends to the log at the commit, in the order of the calls.
+    fn append(&mut self, entry: Entry);
+
+    /// Tells every instance at the commit.
+    fn announce(&mut self, change: Change);
+
+    /// Seals what was appended, moves the head, and commits.
+    async fn commit(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// How long a remembered answer is kept.
+pub const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A store shared by everything that needs one.
+pub type SharedStore = Arc<dyn Store>;

@@ -1,0 +1,340 @@
+//! Everything about one approval that people do: list, see, decide, revoke, lift, settle; and waiting for it.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::{
+    sync::broadcast::error::RecvError,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    App, Caller, ReviewerCaller,
+    decide_call::about,
+    error::Error,
+    ports::{ApprovalFilter, Change, Tx},
+    retrying,
+};
+use crate::domain::{
+    approval::{
+        outcome::SettledStatus,
+        state::{Approval, Counted, Denial, Denier, ServiceDenial, State, StateName},
+        vote::Vote,
+    },
+    audit::{
+        entry::{Entry, EventKind},
+        payload::{Payload, PayloadDigest},
+    },
+    canon::json::ArgsHash,
+    ids::ApprovalId,
+    review::Review,
+    time::Timestamp,
+};
+
+/// What a reviewer decides.
+#[derive(Clone, Debug)]
+pub struct ReviewDecision {
+    /// Approve or deny.
+    pub approve: bool,
+    /// The hash of the arguments that the reviewer was shown.
+    pub args_hash: ArgsHash,
+    /// The hash of the review that the reviewer was shown.
+    pub review_hash: Option<String>,
+    /// Why, for the log.
+    pub reason: Option<String>,
+    /// What the agent is told of a denial.
+    pub message_to_agent: Option<String>,
+}
+
+/// An approval as its reviewers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewedApproval {
+    /// The approval, as it stands now.
+    pub approval: Approval,
+    /// What was rendered of its arguments; `None` when they were erased.
+    pub review: Option<Review>,
+    /// The arguments themselves; `None` when they were erased.
+    pub args: Option<Map<String, Value>>,
+    /// What the model said of it: unverified.
+    pub rationale: Option<String>,
+}
+
+/// A page of approvals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalPage {
+    /// Newest first.
+    pub approvals: Vec<Approval>,
+    /// Where the next page begins.
+    pub next: Option<ApprovalId>,
+}
+
+impl App {
+    /// The approvals that this reviewer may see, newest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn list_approvals(
+        &self,
+        reviewer: &ReviewerCaller,
+        filter: ApprovalFilter,
+        before: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<ApprovalPage, Error> {
+        let filter = ApprovalFilter { visible_to: Some(reviewer.groups.clone()), ..filter };
+        let now = self.now();
+        let stored = self.store.approvals(&filter, before, limit.saturating_add(1)).await?;
+        let more = stored.len() > limit as usize;
+        let mut approvals: Vec<Approval> = stored.into_iter().take(limit as usize).map(|held| held.at(now).0).collect();
+        let next = if more { approvals.last().map(|approval| approval.id) } else { None };
+        // What has run out since the store last wrote it down is no longer in the state that was asked for.
+        approvals.retain(|approval| filter.state.is_none_or(|state| approval.state.name() == state));
+        Ok(ApprovalPage { approvals, next })
+    }
+
+    /// One approval for a reviewer, with everything to decide on.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none that this reviewer may see.
+    pub async fn approval_for_reviewer(
+        &self,
+        reviewer: &ReviewerCaller,
+        id: ApprovalId,
+    ) -> Result<ReviewedApproval, Error> {
+        let stored = self.store.approval(id).await?.filter(|approval| sees(reviewer, approval));
+        let (approval, _) = stored.ok_or(Error::NotFound)?.at(self.now());
+        self.reviewed(approval).await
+    }
+
+    /// The caller's own approval, once its state is no longer `unless`, or when `wait` is over.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for another agent's.
+    pub async fn approval_for_agent(
+        &self,
+        caller: &Caller,
+        id: ApprovalId,
+        unless: StateName,
+        wait: Duration,
+    ) -> Result<Approval, Error> {
+        let own = caller.principal.agent();
+        let deadline = Instant::now() + wait;
+        // Listening begins before reading, so that no change falls between the two.
+        let mut changes = self.store.changes();
+        loop {
+            let stored = self.store.approval(id).await?;
+            let stored = stored.filter(|approval| Some(&approval.call.agent) == own.as_ref());
+            let (approval, _) = stored.ok_or(Error::NotFound)?.at(self.now());
+            if approval.state.name() != unless || Instant::now() >= deadline {
+                return Ok(approval);
+            }
+            // Time itself changes an approval without a word from the store.
+            let elapses = approval.next_deadline().map_or(wait, |elapses| elapses.since(self.now()));
+            let until = deadline.min(Instant::now() + elapses.max(Duration::from_millis(1)));
+            while let Ok(change) = timeout_at(until, changes.recv()).await {
+                match change {
+                    Ok(Change::Approval(changed)) if changed == id => break,
+                    Ok(Change::Unknown) | Err(RecvError::Lagged(_)) => break,
+                    Ok(Change::Approval(_) | Change::Keys | Change::Policy) => {}
+                    // The store is going away; what is known now is the answer.
+                    Err(RecvError::Closed) => return Ok(approval),
+                }
+            }
+        }
+    }
+
+    /// A reviewer approves or denies.
+    ///
+    /// # Errors
+    /// [`Error::StaleArgs`] or [`Error::StaleReview`] when something else was shown, [`Error::Refused`] naming who
+    /// decided before and when.
+    pub async fn decide_approval(
+        &self,
+        reviewer: &ReviewerCaller,
+        id: ApprovalId,
+        decision: &ReviewDecision,
+    ) -> Result<ReviewedApproval, Error> {
+        let approval = retrying(async || {
+            let now = self.now();
+            let mut tx = self.store.begin().await?;
+            let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
+            if decision.args_hash != approval.args_hash {
+                return Err(Error::StaleArgs { current: approval.args_hash });
+            }
+            if !self.stored_arguments_hold(&approval).await? {
+                self.deny_for(tx.as_mut(), approval, ServiceDenial::StoredArgumentsDiffer, now).await?;
+                tx.commit().await?;
+                return Err(Error::NotEligible("the stored arguments are not the ones that were held".to_owned()));
+            }
+            if let Some(shown) = &decision.review_hash {
+                let current = self.reviewed(approval.clone()).await?.review.map(|review| review.hash());
+                if current.as_ref() != Some(shown) {
+                    return Err(Error::StaleReview { current: current.unwrap_or_default() });
+                }
+            }
+            let payload = self.typed_sentences(tx.as_mut(), decision).await?;
+            let entry = |event| Entry { payload, ..reviewer.caller.entry(event, now) };
+            let approval = if decision.approve {
+                let groups = reviewer.groups.clone();
+                let vote = Vote { reviewer: reviewer.name.clone(), groups: groups.clone(), at: now };
+                let (approval, counted) = approval.approve(vote, now)?;
+                if counted == Counted::Repeated {
+                    // Nothing changes, and what was typed again is not kept: the transaction is dropped.
+                    return Ok(approval);
+                }
+                let mut vote = entry(EventKind::ApprovalVote);
+                vote.detail.insert("groups".to_owned(), groups.into_iter().collect::<Vec<_>>().into());
+                tx.append(about(&approval, vote));
+                if counted == Counted::Met {
+                    tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalApproved, now)));
+                }
+                approval
+            } else {
+                let message = decision.message_to_agent.clone();
+                let (approval, changed) = approval.deny(reviewer.name.clone(), message, now)?;
+                if !changed {
+                    return Ok(approval);
+                }
+                tx.append(about(&approval, entry(EventKind::ApprovalDenied)));
+                approval
+            };
+            tx.update_approval(&approval).await?;
+            tx.announce(Change::Approval(approval.id));
+            tx.commit().await?;
+            Ok(approval)
+        })
+        .await?;
+        self.reviewed(approval).await
+    }
+
+    /// A reviewer takes an approve back before the claim.
+    ///
+    /// # Errors
+    /// When it is not approved and unclaimed.
+    pub async fn revoke_approval(
+        &self,
+        reviewer: &ReviewerCaller,
+        id: ApprovalId,
+        reason: Option<&str>,
+    ) -> Result<ReviewedApproval, Error> {
+        self.transition(reviewer, id, reason, EventKind::ApprovalRevoked, |approval, now| {
+            approval.revoke(reviewer.name.clone(), now).map_err(Error::from)
+        })
+        .await
+    }
+
+    /// A reviewer undoes the own denial for later calls.
+    ///
+    /// # Errors
+    /// When there is no standing denial of this reviewer.
+    pub async fn lift_denial(
+        &self,
+        reviewer: &ReviewerCaller,
+        id: ApprovalId,
+        reason: Option<&str>,
+    ) -> Result<ReviewedApproval, Error> {
+        self.transition(reviewer, id, reason, EventKind::ApprovalLifted, |approval, now| {
+            if let State::Denied(Denial { by: Denier::Reviewer { name }, .. }) = &approval.state
+                && *name != reviewer.name
+            {
+                return Err(Error::NotEligible("the denial is another reviewer's".to_owned()));
+            }
+            approval.lift(reviewer.name.clone(), now).map_err(Error::from)
+        })
+        .await
+    }
+
+    /// A reviewer says what came of a call whose outcome nobody reported.
+    ///
+    /// # Errors
+    /// When the outcome is not unknown.
+    pub async fn settle_outcome(
+        &self,
+        reviewer: &ReviewerCaller,
+        id: ApprovalId,
+        status: SettledStatus,
+        reason: Option<&str>,
+    ) -> Result<ReviewedApproval, Error> {
+        self.transition(reviewer, id, reason, EventKind::OutcomeSettled, |approval, now| {
+            approval.settle(reviewer.name.clone(), status, now).map_err(Error::from)
+        })
+        .await
+    }
+
+    async fn transition(
+        &self,
+        reviewer: &ReviewerCaller,
+        id: ApprovalId,
+        reason: Option<&str>,
+        event: EventKind,
+        apply: impl Fn(Approval, Timestamp) -> Result<Approval, Error>,
+    ) -> Result<ReviewedApproval, Error> {
+        let approval = retrying(async || {
+            let now = self.now();
+            let mut tx = self.store.begin().await?;
+            let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
+            let approval = apply(approval, now)?;
+            tx.update_approval(&approval).await?;
+            let mut entry = reviewer.caller.entry(event, now);
+            if let Some(reason) = reason {
+                entry.payload = Some(self.keep_sentences(tx.as_mut(), serde_json::json!({ "reason": reason })).await?);
+            }
+            if let State::Executed(execution) = &approval.state {
+                entry.detail.insert("status".to_owned(), execution.outcome.word().into());
+            }
+            tx.append(about(&approval, entry));
+            tx.announce(Change::Approval(approval.id));
+            tx.commit().await?;
+            Ok(approval)
+        })
+        .await?;
+        self.reviewed(approval).await
+    }
+
+    async fn visible_approval(
+        &self,
+        tx: &mut dyn Tx,
+        reviewer: &ReviewerCaller,
+        id: ApprovalId,
+        now: Timestamp,
+    ) -> Result<Approval, Error> {
+        let key = tx.key(reviewer.caller.principal.key()).await?;
+        if key.and_then(|key| key.principal_at(now)).is_none() {
+            return Err(Error::KeyRevoked);
+        }
+        let stored = tx.approval(id).await?.filter(|approval| sees(reviewer, approval));
+        self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await
+    }
+
+    async fn reviewed(&self, approval: Approval) -> Result<ReviewedApproval, Error> {
+        let payload = self.store.payload(approval.payload).await?;
+        let body: Value = payload.and_then(|payload| serde_json::from_str(payload.body()).ok()).unwrap_or_default();
+        let args = body.get("args").and_then(Value::as_object).cloned();
+        let rationale = body.get("rationale").and_then(Value::as_str).map(str::to_owned);
+        let review = args.as_ref().map(|args| Review::of(&approval, args));
+        Ok(ReviewedApproval { approval, review, args, rationale })
+    }
+
+    async fn typed_sentences(
+        &self,
+        tx: &mut dyn Tx,
+        decision: &ReviewDecision,
+    ) -> Result<Option<PayloadDigest>, Error> {
+        if decision.reason.is_none() && decision.message_to_agent.is_none() {
+            return Ok(None);
+        }
+        let body = serde_json::json!({ "reason": decision.reason, "message_to_agent": decision.message_to_agent });
+        Ok(Some(self.keep_sentences(tx, body).await?))
+    }
+
+    async fn keep_sentences(&self, tx: &mut dyn Tx, body: Value) -> Result<PayloadDigest, Error> {
+        let payload = Payload::new(body.to_string(), self.salt()?);
+        tx.insert_payload(&payload).await?;
+        Ok(payload.digest())
+    }
+}
+
+/// A reviewer sees approvals that name one of the own groups, or none.
+fn sees(reviewer: &ReviewerCaller, approval: &Approval) -> bool {
+    approval.requirement.groups.is_empty()
+        || approval.requirement.groups.keys().any(|group| reviewer.groups.contains(group))
+}

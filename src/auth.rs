@@ -1,0 +1,4 @@
+//! Credentials: how they are written, recognised, signed and sealed. It must not know what their holders ask for.
+
+pub mod api_key;
+pub mod permit;

@@ -1,0 +1,217 @@
+//! `judge`: steps 1 to 6 of the decision. Pure and total: what fails inside is a reason for a denial, never an error.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    approval::requirement::Requirement,
+    call::ToolCall,
+    canon::Refusal,
+    decision::{Judgement, Reason, ReasonCode, RuleTrace},
+    facts::Facts,
+    policy::{
+        Policy, Rule, Tool,
+        condition::{InputParts, Inputs, Request, RuleState},
+    },
+    time::Timestamp,
+    verdict::Verdict,
+};
+
+/// Decides what policy says of `call`, before limits, denial memory and caps.
+pub fn judge(policy: &Policy, call: &ToolCall, facts: &Facts, now: Timestamp) -> Judgement {
+    let agent = &call.key.agent;
+    if facts.agent_paused {
+        return Draft::new(policy, None).denied(ReasonCode::AgentPaused, "the agent is paused", None);
+    }
+    if facts.run.as_ref().is_some_and(|run| run.ended) {
+        return Draft::new(policy, None).denied(ReasonCode::RunEnded, "the run has ended", None);
+    }
+    let Some(tool) = policy.tool(&call.tool) else {
+        return Draft::new(policy, None).denied(ReasonCode::UnknownTool, "no tool has this name", None);
+    };
+    let mut draft = Draft::new(policy, Some(tool));
+    if !policy.agent_may_use(agent.as_str(), tool) {
+        return draft.denied(ReasonCode::ToolNotGranted, "the tool is not in the agent's list", None);
+    }
+    if let Err(faults) = tool.schema.validate(call.args.value()) {
+        draft.judgement.argument_faults = faults;
+        return draft.denied(ReasonCode::InvalidArguments, "the arguments do not fit the tool's schema", None);
+    }
+    if let Err(denial) = draft.resolve(tool, call.args.value()) {
+        let Denial { code, text, rule } = *denial;
+        return draft.denied(code, &text, Some(rule));
+    }
+    draft.apply_rules(policy, tool, call, facts, now)
+}
+
+/// A judgement in the making.
+struct Draft {
+    judgement: Judgement,
+}
+
+struct Denial {
+    code: ReasonCode,
+    text: String,
+    rule: String,
+}
+
+impl Draft {
+    fn new(policy: &Policy, tool: Option<&Tool>) -> Self {
+        let reason = Reason { code: ReasonCode::Default, text: String::new(), rule: None };
+        Self {
+            judgement: Judgement {
+                verdict: Verdict::Deny,
+                reason,
+                tool: tool.map(|tool| tool.name.clone()),
+                rules: Vec::new(),
+                resolved: Map::new(),
+                obligations: tool.map(|tool| tool.obligations.clone()).unwrap_or_default(),
+                requirement: None,
+                asked_by: Vec::new(),
+                argument_faults: Vec::new(),
+                policy_version: policy.version().clone(),
+            },
+        }
+    }
+
+    fn denied(mut self, code: ReasonCode, text: &str, rule: Option<String>) -> Judgement {
+        self.judgement.verdict = Verdict::Deny;
+        self.judgement.obligations = Map::new();
+        self.judgement.reason = Reason { code, text: text.to_owned(), rule };
+        self.judgement
+    }
+
+    /// Steps 3 and 4: every declared argument gets its one meaning, or the call is denied.
+    fn resolve(&mut self, tool: &Tool, args: &Map<String, Value>) -> Result<(), Box<Denial>> {
+        for argument in &tool.arguments {
+            let value = match args.get(&argument.name) {
+                None | Some(Value::Null) => continue,
+                Some(value) => value,
+            };
+            let resolution = argument.kind.resolve(value, args).map_err(|refusal| {
+                let (code, fault, detail) = match refusal {
+                    Refusal::Unresolvable { code, detail } => (ReasonCode::UnresolvableArgument, code, detail),
+                    Refusal::Constraint { code, detail } => (ReasonCode::Constraint, code, detail),
+                };
+                let name = &argument.name;
+                Box::new(Denial {
+                    code,
+                    text: format!("argument `{name}`: {detail}"),
+                    rule: format!("{name}: {fault}"),
+                })
+            })?;
+            self.judgement.resolved.insert(argument.name.clone(), resolution.value);
+            for (name, value) in resolution.obligations {
+                if name == "resolved_path" {
+                    // The one obligation that speaks of a single argument.
+                    let paths = self.judgement.obligations.entry("resolved_paths").or_insert_with(|| Map::new().into());
+                    if let Value::Object(paths) = paths {
+                        paths.insert(argument.name.clone(), value);
+                    }
+                } else {
+                    self.judgement.obligations.insert(name, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps 5 and 6.
+    fn apply_rules(
+        mut self,
+        policy: &Policy,
+        tool: &Tool,
+        call: &ToolCall,
+        facts: &Facts,
+        now: Timestamp,
+    ) -> Judgement {
+        let states = self.evaluate(policy, tool, call, facts, now);
+        let (own, floors) = states.split_at(tool.rules.len().min(states.len()));
+        // The strictest wins; among equals the first by id, so that order in the file never matters.
+        let strictest = |rules: &[(&'_ Rule, RuleState)]| -> Option<(Verdict, String, String)> {
+            rules
+                .iter()
+                .filter(|(rule, state)| counts_as_true(rule, *state))
+                .map(|(rule, _)| *rule)
+                .min_by_key(|rule| (std::cmp::Reverse(rule.verdict), &rule.id))
+                .map(|rule| (rule.verdict, rule.id.clone(), rule.reason.clone()))
+        };
+        let (mut verdict, mut reason) = match strictest(own) {
+            Some((verdict, id, text)) => (verdict, Reason { code: ReasonCode::Rule, text, rule: Some(id) }),
+            None => {
+                let text = format!("the default of `{}`", tool.name);
+                (tool.default, Reason { code: ReasonCode::Default, text, rule: None })
+            }
+        };
+        if let Some((floor, id, text)) = strictest(floors)
+            && floor > verdict
+        {
+            verdict = floor;
+            reason = Reason { code: ReasonCode::Floor, text, rule: Some(id) };
+        }
+        if tool.runs_unconfined_commands() && verdict < Verdict::RequireApproval {
+            verdict = Verdict::RequireApproval;
+            let text = "the tool runs commands outside a sandbox".to_owned();
+            reason = Reason { code: ReasonCode::NotSandboxed, text, rule: None };
+        }
+        let asking: Vec<&Rule> = states
+            .iter()
+            .filter(|(rule, state)| rule.verdict == Verdict::RequireApproval && counts_as_true(rule, *state))
+            .map(|(rule, _)| *rule)
+            .collect();
+        self.judgement.rules =
+            states.iter().map(|(rule, state)| RuleTrace { rule: rule.id.clone(), state: *state }).collect();
+        if verdict == Verdict::Deny {
+            self.judgement.obligations = Map::new();
+        }
+        // Kept for an allowed call as well: whoever asks to hold it asks for what the tool asks for.
+        self.judgement.requirement = Some(joined_requirement(policy, tool, &asking));
+        self.judgement.asked_by = asking.iter().map(|rule| rule.id.clone()).collect();
+        self.judgement.asked_by.sort();
+        self.judgement.verdict = verdict;
+        self.judgement.reason = reason;
+        self.judgement
+    }
+
+    fn evaluate<'p>(
+        &self,
+        policy: &Policy,
+        tool: &'p Tool,
+        call: &ToolCall,
+        facts: &Facts,
+        now: Timestamp,
+    ) -> Vec<(&'p Rule, RuleState)> {
+        let rules = || tool.rules.iter().chain(&tool.floors);
+        if rules().next().is_none() {
+            return Vec::new();
+        }
+        let id = call.key.agent.as_str();
+        let agent = json!({ "id": id, "labels": policy.agent(id).map(|agent| &agent.labels) });
+        let inputs = Inputs::new(InputParts {
+            args: call.args.value(),
+            resolved: &self.judgement.resolved,
+            agent: &agent,
+            context: call.context.as_ref(),
+            run: facts.run.as_ref().map(|run| &run.value),
+            now,
+            request: Request::None,
+        });
+        rules().map(|rule| (rule, rule.condition.evaluate(&inputs))).collect()
+    }
+}
+
+/// Failed counts as false in a rule that would loosen the tool's default, and as true in every other.
+const fn counts_as_true(rule: &Rule, state: RuleState) -> bool {
+    match state {
+        RuleState::True => true,
+        RuleState::False => false,
+        RuleState::Failed(_) => !rule.loosens,
+    }
+}
+
+/// The strictest sum of the tool's terms and those of every rule that asks. Only where none of them says how long
+/// an approval may wait, the policy's default does.
+fn joined_requirement(policy: &Policy, tool: &Tool, asking: &[&Rule]) -> Requirement {
+    let terms = || std::iter::once(&tool.approval).chain(asking.iter().filter_map(|rule| rule.approval.as_ref()));
+    let ttl = terms().filter_map(|terms| terms.ttl).min().unwrap_or_else(|| policy.approval_ttl());
+    terms().fold(tool.approval.requirement(ttl), |joined, terms| joined.joined(&terms.requirement(ttl)))
+}

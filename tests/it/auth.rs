@@ -1,0 +1,4 @@
+//! Mirrors `src/auth`.
+
+mod api_key;
+mod permit;
