@@ -6,7 +6,7 @@ use super::{
     App, Caller,
     decide_call::about,
     error::Error,
-    ports::{Change, Tx},
+    ports::{Change, PermitKey, Tx},
     retrying,
 };
 use crate::domain::{
@@ -180,7 +180,7 @@ impl App {
             context: None,
         };
         let permit =
-            self.permit(policy, &call, judgement, approval.id.to_string(), claim.permit_id.clone(), claim.at)?;
+            self.permit(policy, &call, judgement, PermitKey::Approval(approval.id), claim.permit_id.clone(), claim.at)?;
         let approval = match given {
             None => approval,
             Some(given) => {

@@ -8,7 +8,7 @@ use super::{
     audit_log::{Appended, DecisionRecord},
     claim_call::{ClaimedCall, Presented, policy_objection},
     error::{AlreadyExecuted, Error},
-    ports::{Change, Guard, IdempotencyRecord, PermitClaims, Tx},
+    ports::{Change, Guard, IdempotencyRecord, Permit, PermitKey, Tx},
     retrying,
 };
 use crate::domain::{
@@ -32,9 +32,6 @@ use crate::domain::{
     time::Timestamp,
     verdict::Verdict,
 };
-
-/// How long a permit is good for.
-pub const PERMIT_SECONDS: i64 = 60;
 
 /// A call to be decided.
 #[derive(Clone, Debug)]
@@ -425,7 +422,7 @@ impl App {
             Verdict::Allow | Verdict::AllowAudited => {
                 let permit = if judged.request.permit {
                     let jti = self.uuid(judged.now)?.to_string();
-                    Some(self.permit(judged.policy, call, judgement, decision.to_string(), jti, judged.now)?)
+                    Some(self.permit(judged.policy, call, judgement, PermitKey::Decision(decision), jti, judged.now)?)
                 } else {
                     None
                 };
@@ -453,28 +450,24 @@ impl App {
         policy: &Policy,
         call: &ToolCall,
         judgement: &Judgement,
-        key: String,
+        key: PermitKey,
         jti: String,
         from: Timestamp,
     ) -> Result<String, Error> {
         let tool = judgement.tool.as_deref().unwrap_or(&call.tool);
-        let audience = policy.tool(tool).map_or(tool, |tool| tool.audience.as_str());
-        let nbf = from.as_micros().div_euclid(1_000_000);
-        Ok(self.permits.sign(&PermitClaims {
-            iss: self.settings.public_url.clone(),
-            aud: audience.to_owned(),
-            sub: call.key.agent.to_string(),
+        let permit = Permit {
+            aud: policy.tool(tool).map_or(tool, |tool| tool.audience.as_str()).to_owned(),
+            sub: call.key.agent.clone(),
             jti,
             key,
             tool: tool.to_owned(),
             args_hash: call.args.hash(),
-            run_id: call.key.run.to_string(),
-            tool_use_id: call.key.tool_use_id.to_string(),
-            policy_version: judgement.policy_version.to_string(),
+            run_id: call.key.run.clone(),
+            tool_use_id: call.key.tool_use_id.clone(),
+            policy_version: judgement.policy_version.clone(),
             obligations: judgement.obligations.clone(),
-            nbf,
-            exp: nbf + PERMIT_SECONDS,
-        })?)
+        };
+        Ok(self.permits.sign(&permit, from)?)
     }
 
     /// The log entry of a decision, and the payload beside it.

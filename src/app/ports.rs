@@ -19,7 +19,7 @@ use crate::domain::{
     canon::json::ArgsHash,
     facts::StandingDenial,
     identity::{AgentId, KeyRecord},
-    ids::{ApprovalId, DecisionId, KeyId, RunId},
+    ids::{ApprovalId, DecisionId, KeyId, RunId, ToolUseId},
     policy::PolicyVersion,
     time::Timestamp,
     verdict::Verdict,
@@ -45,44 +45,48 @@ pub trait Entropy: Send + Sync {
 #[error("no random bytes to be had")]
 pub struct EntropyError;
 
-/// What a permit says (design section 8).
+/// What a permit permits: one call of one tool with exactly these arguments (design section 8).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PermitClaims {
-    /// The service: its public URL.
-    pub iss: String,
-    /// The tool's audience.
+pub struct Permit {
+    /// The tool server it is for: the tool's `audience`, by default its name.
     pub aud: String,
-    /// The agent.
-    pub sub: String,
-    /// New for each permit; tool servers remember it until `exp`.
+    /// The agent that may call.
+    pub sub: AgentId,
+    /// New with each permit; tool servers take each but once.
     pub jti: String,
-    /// The decision or approval that permits.
-    pub key: String,
+    /// What permitted it, and the idempotency key of the call.
+    pub key: PermitKey,
     /// The tool.
     pub tool: String,
     /// The hash of the arguments that may run.
     pub args_hash: ArgsHash,
-    /// The run.
-    pub run_id: String,
-    /// The model's id of the call.
-    pub tool_use_id: String,
-    /// The policy that permitted.
-    pub policy_version: String,
+    /// The run the call belongs to.
+    pub run_id: RunId,
+    /// The call within the run.
+    pub tool_use_id: ToolUseId,
+    /// The policy that decided.
+    pub policy_version: PolicyVersion,
     /// What the executor must keep to.
     pub obligations: Map<String, Value>,
-    /// Not before, in seconds since the Unix epoch.
-    pub nbf: i64,
-    /// Expiry, in seconds since the Unix epoch.
-    pub exp: i64,
+}
+
+/// The decision or approval that permitted a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PermitKey {
+    /// Policy permitted it.
+    Decision(DecisionId),
+    /// People did.
+    Approval(ApprovalId),
 }
 
 /// Signs permits.
 pub trait PermitSigner: Send + Sync {
-    /// The permit as a compact JWT.
+    /// The permit as a compact JWT, good from `from` on.
     ///
     /// # Errors
     /// When the key cannot sign; the use case then permits nothing.
-    fn sign(&self, claims: &PermitClaims) -> Result<String, SigningError>;
+    fn sign(&self, permit: &Permit, from: Timestamp) -> Result<String, SigningError>;
 
     /// The public keys as a JWK set (RFC 7517), previous ones included.
     fn jwks(&self) -> Value;

@@ -11,12 +11,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::domain::{
-    identity::AgentId,
-    ids::{ApprovalId, DecisionId, Name, NameKind, RunId, ToolUseId},
-    time::Timestamp,
+use crate::{
+    app::ports::{self, Permit, SigningError},
+    domain::time::Timestamp,
 };
 
 mod keys;
@@ -29,53 +28,6 @@ pub use seal::{SealError, SealKey};
 pub const LIFETIME: Duration = Duration::from_secs(60);
 
 const TYPE: &str = "permit+jwt";
-
-/// Marks the id of a permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OfPermit {}
-
-impl NameKind for OfPermit {
-    const WHAT: &'static str = "permit's id";
-    const PUNCTUATION: &'static str = "_.:-";
-}
-
-/// The id of one permit, by which a tool server knows it again; a fresh UUID.
-pub type PermitId = Name<OfPermit>;
-
-/// What a permit permits: one call of one tool with exactly these arguments.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Permit {
-    /// The tool server it is for: the tool's `audience`, by default its name.
-    pub aud: String,
-    /// The agent that may call.
-    pub sub: AgentId,
-    /// New with each permit; a tool server takes each but once.
-    pub jti: PermitId,
-    /// What permitted it, and the idempotency key of the call.
-    pub key: PermitKey,
-    /// The tool.
-    pub tool: String,
-    /// `sha256:` and the hash of the canonical arguments.
-    pub args_hash: String,
-    /// The run the call belongs to.
-    pub run_id: RunId,
-    /// The call within the run.
-    pub tool_use_id: ToolUseId,
-    /// The policy that decided.
-    pub policy_version: String,
-    /// What the executor must keep to.
-    pub obligations: Map<String, Value>,
-}
-
-/// The decision or approval that permitted a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum PermitKey {
-    /// Policy permitted it.
-    Decision(DecisionId),
-    /// People did.
-    Approval(ApprovalId),
-}
 
 /// Everything a permit says: the permission, who issued it and when it holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,11 +42,6 @@ pub struct PermitClaims {
     /// Until just before this second of the Unix epoch.
     pub exp: i64,
 }
-
-/// A permit could not be signed; the call it was for must then not be permitted.
-#[derive(Debug, thiserror::Error)]
-#[error("a permit could not be signed")]
-pub struct NotSigned(#[source] jsonwebtoken::errors::Error);
 
 /// Why a token is not taken for a permit.
 #[derive(Debug, thiserror::Error)]
@@ -128,26 +75,30 @@ impl PermitSigner {
         Self { issuer: issuer.into(), current, previous }
     }
 
-    /// Signs `permit`, good from `now` for [`LIFETIME`], both cut to whole seconds.
-    ///
-    /// # Errors
-    ///
-    /// [`NotSigned`] when claims cannot be written or the key cannot sign.
-    pub fn sign(&self, permit: &Permit, now: Timestamp) -> Result<String, NotSigned> {
+    /// What checks the permits of this signer.
+    pub fn verifier(&self) -> PermitVerifier {
+        PermitVerifier::new(self.issuer.clone(), std::iter::once(self.current.public()).chain(&self.previous))
+    }
+}
+
+impl ports::PermitSigner for PermitSigner {
+    /// Signs `permit`, good from `from` for [`LIFETIME`], both cut to whole seconds.
+    fn sign(&self, permit: &Permit, from: Timestamp) -> Result<String, SigningError> {
         let mut header = Header::new(Algorithm::EdDSA);
         header.typ = Some(TYPE.to_owned());
         header.kid = Some(self.current.public().kid().to_owned());
         let claims = PermitClaims {
             iss: self.issuer.clone(),
             permit: permit.clone(),
-            nbf: whole_seconds(now),
-            exp: whole_seconds(now.plus(LIFETIME)),
+            nbf: whole_seconds(from),
+            exp: whole_seconds(from.plus(LIFETIME)),
         };
-        jsonwebtoken::encode(&header, &claims, self.current.encoding()).map_err(NotSigned)
+        jsonwebtoken::encode(&header, &claims, self.current.encoding())
+            .map_err(|error| SigningError(format!("the permit could not be signed: {error}")))
     }
 
     /// The public keys as a JWK Set (RFC 7517): the current one first, then the previous ones, each once.
-    pub fn jwks(&self) -> Value {
+    fn jwks(&self) -> Value {
         let mut kids = Vec::new();
         let mut keys = Vec::new();
         for key in std::iter::once(self.current.public()).chain(&self.previous) {
@@ -157,11 +108,6 @@ impl PermitSigner {
             }
         }
         serde_json::json!({ "keys": keys })
-    }
-
-    /// What checks the permits of this signer.
-    pub fn verifier(&self) -> PermitVerifier {
-        PermitVerifier::new(self.issuer.clone(), std::iter::once(self.current.public()).chain(&self.previous))
     }
 }
 

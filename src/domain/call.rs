@@ -1,5 +1,7 @@
 //! A tool call as an agent proposes it, before anything is known of it.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -25,7 +27,8 @@ pub struct CallKey {
 /// Arguments with their canonical hash, which no code can change apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
-    value: Map<String, Value>,
+    /// Always an object: schemas are asked about values, everything else about members.
+    json: Value,
     hash: ArgsHash,
 }
 
@@ -36,12 +39,18 @@ impl Arguments {
     /// As [`ArgsHash::of`]; never for arguments that the strict parser returned.
     pub fn new(value: Map<String, Value>) -> Result<Self, serde_json::Error> {
         let hash = ArgsHash::of(&value)?;
-        Ok(Self { value, hash })
+        Ok(Self { json: Value::Object(value), hash })
     }
 
     /// The arguments as presented.
-    pub const fn value(&self) -> &Map<String, Value> {
-        &self.value
+    pub fn value(&self) -> &Map<String, Value> {
+        static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        self.json.as_object().unwrap_or(&NONE)
+    }
+
+    /// The same as one JSON value.
+    pub const fn json(&self) -> &Value {
+        &self.json
     }
 
     /// Their canonical hash.

@@ -32,7 +32,7 @@ pub fn judge(policy: &Policy, call: &ToolCall, facts: &Facts, now: Timestamp) ->
     if !policy.agent_may_use(agent.as_str(), tool) {
         return draft.denied(ReasonCode::ToolNotGranted, "the tool is not in the agent's list", None);
     }
-    if let Err(faults) = tool.schema.validate(call.args.value()) {
+    if let Err(faults) = tool.schema.validate(call.args.json()) {
         draft.judgement.argument_faults = faults;
         return draft.denied(ReasonCode::InvalidArguments, "the arguments do not fit the tool's schema", None);
     }

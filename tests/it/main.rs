@@ -5,4 +5,8 @@
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod config;
+#[cfg(test)]
 mod domain;
+#[cfg(test)]
+mod telemetry;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 mod closing;
 mod keywords;
@@ -151,12 +151,11 @@ impl Schema {
     ///
     /// # Errors
     /// What is wrong, where, and without repeating a value: the first 20 faults.
-    pub fn validate(&self, args: &Map<String, Value>) -> Result<(), Vec<ArgumentFault>> {
-        let args = Value::Object(args.clone());
-        if self.validator.is_valid(&args) {
+    pub fn validate(&self, args: &Value) -> Result<(), Vec<ArgumentFault>> {
+        if self.validator.is_valid(args) {
             return Ok(());
         }
-        let faults: Vec<_> = self.validator.iter_errors(&args).take(MAX_ARGUMENT_FAULTS).map(argument_fault).collect();
+        let faults: Vec<_> = self.validator.iter_errors(args).take(MAX_ARGUMENT_FAULTS).map(argument_fault).collect();
         if faults.is_empty() {
             // The two ways of asking must agree; if they ever do not, the answer is no.
             return Err(vec![ArgumentFault { pointer: String::new(), message: "not valid".to_owned() }]);

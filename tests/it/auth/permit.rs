@@ -3,10 +3,13 @@
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use countersign::{
-    auth::permit::{Permit, PermitKey, PermitRefused, PermitSigner, SigningKey},
+    app::ports::{Permit, PermitKey, PermitSigner as _},
+    auth::permit::{PermitRefused, PermitSigner, SigningKey},
     domain::{
+        canon::json::ArgsHash,
         identity::AgentId,
-        ids::{ApprovalId, DecisionId, Name, RunId, ToolUseId},
+        ids::{ApprovalId, DecisionId, RunId, ToolUseId},
+        policy::PolicyVersion,
         time::Timestamp,
     },
 };
@@ -26,13 +29,13 @@ fn permit() -> Permit {
     Permit {
         aud: "mail-server".to_owned(),
         sub: AgentId::parse("billing-bot").unwrap(),
-        jti: Name::from_uuid(Uuid::from_u128(7)),
+        jti: Uuid::from_u128(7).to_string(),
         key: PermitKey::Approval(ApprovalId::from_uuid(Uuid::from_u128(8))),
         tool: "send_email".to_owned(),
-        args_hash: "sha256:00".to_owned(),
+        args_hash: ArgsHash::of(&serde_json::Map::new()).unwrap(),
         run_id: RunId::parse("run-1").unwrap(),
         tool_use_id: ToolUseId::parse("toolu_1").unwrap(),
-        policy_version: "sha256:11".to_owned(),
+        policy_version: PolicyVersion::from_stored("sha256:11".to_owned()),
         obligations: json!({"max_redirects": 0}).as_object().unwrap().clone(),
     }
 }
@@ -87,7 +90,7 @@ fn a_permit_is_checked_with_the_published_key_and_plain_ed25519() {
             "jti": "00000000-0000-0000-0000-000000000007",
             "key": "apr_00000000-0000-0000-0000-000000000008",
             "tool": "send_email",
-            "args_hash": "sha256:00",
+            "args_hash": "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
             "run_id": "run-1",
             "tool_use_id": "toolu_1",
             "policy_version": "sha256:11",
