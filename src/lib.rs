@@ -7,3 +7,4 @@
 pub mod app;
 pub mod auth;
 pub mod domain;
+pub mod storage;
