@@ -1,0 +1,3 @@
+//! Mirrors `src/domain/canon`.
+
+mod json;
