@@ -30,10 +30,16 @@ pub(super) struct Parsed {
 }
 
 impl Parsed {
-    /// Where the node `id` begins, as an offset in characters.
+    /// Where the operator, name or literal of the node `id` begins, as an offset in characters.
     pub(super) fn column(&self, id: u64) -> Option<usize> {
         let (start, _) = self.source_info.offset_for(id)?;
-        let before = self.source_info.source.get(..usize::try_from(start).ok()?)?;
+        let (before, after) = self.source_info.source.split_at_checked(usize::try_from(start).ok()?)?;
+        let before = if after.starts_with('(') {
+            // The parser marks a call by its bracket; its name is what people look for.
+            before.trim_end().trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        } else {
+            before
+        };
         Some(before.chars().count())
     }
 }
