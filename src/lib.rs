@@ -9,3 +9,4 @@ pub mod auth;
 pub mod config;
 pub mod domain;
 pub mod telemetry;
+pub mod storage;
