@@ -8,5 +8,5 @@ pub mod app;
 pub mod auth;
 pub mod config;
 pub mod domain;
-pub mod telemetry;
 pub mod storage;
+pub mod telemetry;
