@@ -19,10 +19,8 @@ fn faults(schema: &Value) -> Vec<(String, String)> {
 }
 
 fn at(schema: &Value, path: &[&str]) -> Place {
-    let steps: Vec<_> = path
-        .iter()
-        .map(|step| if *step == "*" { Step::Item } else { Step::Property((*step).to_owned()) })
-        .collect();
+    let steps: Vec<_> =
+        path.iter().map(|step| if *step == "*" { Step::Item } else { Step::Property((*step).to_owned()) }).collect();
     compile(schema).at(&steps)
 }
 
@@ -143,12 +141,17 @@ fn a_recursive_schema_is_closed_all_the_way_down() {
 
 #[test]
 fn a_nested_object_that_says_so_is_taken_at_its_word() {
-    for says in [json!({ "additionalProperties": true }), json!({ "additionalProperties": {} }), json!({ "unevaluatedProperties": true })] {
+    for says in [
+        json!({ "additionalProperties": true }),
+        json!({ "additionalProperties": {} }),
+        json!({ "unevaluatedProperties": true }),
+    ] {
         let schema = json!({ "properties": { "free": says } });
         assert!(takes(&schema, &json!({ "free": { "x": { "y": 1 } } })), "{says}");
         assert!(!takes(&schema, &json!({ "x": 1 })), "{says}");
     }
-    let schema = json!({ "properties": { "map": { "additionalProperties": { "type": "object", "properties": { "a": {} } } } } });
+    let schema =
+        json!({ "properties": { "map": { "additionalProperties": { "type": "object", "properties": { "a": {} } } } } });
     assert!(takes(&schema, &json!({ "map": { "x": { "a": 1 } } })));
     assert!(!takes(&schema, &json!({ "map": { "x": { "z": 1 } } })));
     assert_eq!(compile(&schema).nested_open_objects(), ["/properties/map"]);
@@ -156,7 +159,8 @@ fn a_nested_object_that_says_so_is_taken_at_its_word() {
 
 #[test]
 fn listed_values_are_taken_whole() {
-    let schema = json!({ "properties": { "mode": { "enum": [{ "x": 1 }, "off"] }, "only": { "const": { "y": [1] } } } });
+    let schema =
+        json!({ "properties": { "mode": { "enum": [{ "x": 1 }, "off"] }, "only": { "const": { "y": [1] } } } });
     assert!(takes(&schema, &json!({ "mode": { "x": 1 }, "only": { "y": [1] } })));
     assert!(!takes(&schema, &json!({ "mode": { "x": 2 } })));
 }
@@ -173,7 +177,11 @@ fn admitting_unknown_arguments_needs_open() {
         json!({ "additionalProperties": false, "patternProperties": { ".": {} } }),
     ] {
         let found = faults(&schema);
-        assert_eq!(found, [(String::new(), "the arguments admit properties that are not named".to_owned())], "{schema}");
+        assert_eq!(
+            found,
+            [(String::new(), "the arguments admit properties that are not named".to_owned())],
+            "{schema}"
+        );
         let open = Schema::compile(&schema, true).unwrap();
         assert!(open.validate(&json!({ "x-any": "text" })).is_ok(), "{schema}");
     }
@@ -248,7 +256,9 @@ fn every_fault_of_a_schema_is_told_with_its_pointer() {
 
 #[test]
 fn the_meta_schema_is_asked_too() {
-    let found = faults(&json!({ "properties": { "a": { "type": "text" }, "b": { "minLength": -1 }, "c": { "required": "x" } } }));
+    let found = faults(
+        &json!({ "properties": { "a": { "type": "text" }, "b": { "minLength": -1 }, "c": { "required": "x" } } }),
+    );
     let pointers: BTreeSet<_> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
     assert_eq!(pointers, BTreeSet::from(["/properties/a/type", "/properties/b/minLength", "/properties/c/required"]));
 }
@@ -292,17 +302,16 @@ fn recursion_that_multiplies_the_work_is_refused() {
 }
 
 #[test]
-fn deep_values_in_a_recursive_composed_schema_stay_cheap() {
-    // 30 levels: were every level to double the work, this would not end.
+fn a_deep_value_in_a_recursive_composed_schema_is_still_looked_at() {
     let schema = json!({ "properties": { "node": { "$ref": "#/$defs/node" } }, "$defs": { "node": {
-        "allOf": [{ "properties": { "name": { "type": "string" } } }],
-        "anyOf": [{ "properties": { "child": { "$ref": "#/$defs/node" } } }, { "properties": { "leaf": { "type": "string" } } }] } } });
-    let mut node = json!({ "z": 1 });
-    for _ in 0..30 {
-        node = json!({ "name": "n", "child": node });
-    }
-    if let Ok(schema) = Schema::compile(&schema, false) {
-        assert!(schema.validate(&json!({ "node": node })).is_err());
+        "properties": { "name": { "type": "string" } },
+        "anyOf": [{ "properties": { "child": { "$ref": "#/$defs/node" } }, "required": ["child"] },
+                  { "properties": { "leaf": { "type": "string" } }, "required": ["leaf"] }] } } });
+    for (leaf, good) in
+        [(json!({ "leaf": "x" }), true), (json!({ "leaf": "x", "z": 1 }), false), (json!({ "leaf": 1 }), false)]
+    {
+        let node = (0..60).fold(leaf, |node, _| json!({ "name": "n", "child": node }));
+        assert_eq!(takes(&schema, &json!({ "node": node })), good);
     }
 }
 
@@ -359,38 +368,4 @@ fn secret_properties_are_found() {
     assert!(known(&schema, &["token"]).secret);
     assert!(known(&schema, &["box", "pin"]).secret);
     assert_eq!(compile(&schema).secrets(), ["/properties/box", "/properties/token"]);
-}
-
-#[test]
-fn tmp_time() {
-    let r = json!({ "$ref": "#/$defs/node" });
-    let shapes = [
-        json!({ "allOf": [{ "properties": { "child": r } }], "properties": { "n": {} } }),
-        json!({ "properties": { "n": {} }, "oneOf": [{ "properties": { "child": r }, "required": ["child"] }, { "properties": { "leaf": {} }, "required": ["leaf"] }] }),
-        json!({ "properties": { "n": {} }, "anyOf": [{ "properties": { "child": r }, "required": ["child"] }, { "properties": { "leaf": {} } }] }),
-        json!({ "properties": { "n": {} }, "dependentSchemas": { "n": { "properties": { "child": r } } } }),
-        json!({ "properties": { "n": {} }, "if": { "properties": { "n": { "const": 1 } } }, "then": { "properties": { "child": r } }, "else": { "properties": { "leaf": {} } } }),
-        json!({ "properties": { "n": {} }, "allOf": [{ "$ref": "#/$defs/part" }] }),
-        json!({ "properties": { "n": {} }, "allOf": [{ "oneOf": [{ "$ref": "#/$defs/part" }, { "type": "string" }] }] }),
-        json!({ "properties": { "n": {} }, "unevaluatedProperties": r }),
-        json!({ "anyOf": [{ "properties": { "n": {}, "child": r } }, { "type": "array", "items": r }] }),
-        json!({ "properties": { "n": {}, "child": r }, "anyOf": [{ "required": ["n"] }, { "required": ["x"] }] }),
-        json!({ "properties": { "n": {} }, "not": { "properties": { "child": { "type": "null" } } }, "allOf": [{ "properties": { "child": r } }] }),
-    ];
-    for shape in shapes {
-        let schema = json!({ "properties": { "node": r }, "$defs": { "node": shape, "part": { "properties": { "child": r } } } });
-        let Ok(schema) = Schema::compile(&schema, false) else { println!("refused {shape}"); continue };
-        for bad in [true, false] {
-            for depth in [8, 12, 16] {
-                let mut node = if bad { json!({ "z": 1, "n": 1 }) } else { json!({ "n": 1, "leaf": 1 }) };
-                for _ in 0..depth {
-                    node = json!({ "n": 1, "child": node });
-                }
-                let args = json!({ "node": node });
-                let t = std::time::Instant::now();
-                let ok = schema.validate(&args);
-                println!("{bad} {depth} {:?} {:?} {}", t.elapsed(), ok.map_err(|e| e.len()), shape);
-            }
-        }
-    }
 }
