@@ -2,4 +2,5 @@
 
 pub mod api_key;
 pub mod checkpoint;
+pub mod key_ring;
 pub mod permit;

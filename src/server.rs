@@ -33,8 +33,8 @@ use crate::{
 };
 
 pub mod keys;
-pub mod policy_files;
 mod permit_key;
+pub mod policy_files;
 pub mod prepare;
 pub mod system;
 
@@ -127,6 +127,17 @@ pub async fn open(config: &Config) -> Result<SharedStore, StartError> {
         }
     }
     Ok(connected.store())
+}
+
+/// Brings the schema to this version's; how many migrations it took.
+///
+/// # Errors
+/// When the database does not answer, a migration fails, or the schema is a later version's.
+pub async fn migrate(config: &Config) -> Result<usize, StartError> {
+    let connected = connect(config).await?;
+    let pending = connected.pending_migrations().await?;
+    connected.migrate().await?;
+    Ok(pending)
 }
 
 /// A service that answers requests.

@@ -93,4 +93,3 @@ pub fn record_of<'a>(text: &str, keys: &'a [KeyRecord], clock: &dyn Clock) -> Op
     let hash = ApiKeyText::parse(text).ok()?.sha256();
     keys.iter().find(|key| *key.hash() == hash && key.principal_at(clock.now()).is_some())
 }
-

@@ -22,7 +22,9 @@ pub enum NoPermitKey {
     #[error(transparent)]
     Key(#[from] InvalidKey),
     /// The stored one was sealed with another key, or never.
-    #[error("the key in the database is not sealed with permits.seal_key; set the one it was sealed with, or take it out")]
+    #[error(
+        "the key in the database is not sealed with permits.seal_key; set the one it was sealed with, or take it out"
+    )]
     SealedOtherwise,
     /// The stored one is sealed.
     #[error("the key in the database is sealed; set permits.seal_key")]

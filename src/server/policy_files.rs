@@ -56,8 +56,7 @@ pub fn read(path: &Path) -> Result<Vec<SourceFile>, Unreadable> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("policy.toml").to_owned();
     let file = SourceFile { path: name, text: text(path, &canonical)? };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder =
-        Folder { shown: parent, canonical: parent.canonicalize().map_err(|error| io_error(parent, error))? };
+    let folder = Folder { shown: parent, canonical: parent.canonicalize().map_err(|error| io_error(parent, error))? };
     folder.with_schemas(vec![file])
 }
 

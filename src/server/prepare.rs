@@ -1,7 +1,12 @@
 //! From settings that were read to settings a service can run with: keys that are keys, reviewers who are each one
 //! person, a policy that loads. Everything wrong is told at once, and nothing is started here.
 
-use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::policy_files;
 use crate::{
@@ -73,7 +78,8 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
         key.map_err(|error| faults.push(ConfigFault::new("audit.checkpoint_key", error.to_string(), ED25519_HINT))).ok()
     });
     let source = ConfiguredPolicy { path: config.policy.clone(), voters: Voters::of(&reviewers) };
-    let files = source.read().map_err(|error| faults.push(ConfigFault::new("policy", error, "name a readable file or folder")));
+    let files =
+        source.read().map_err(|error| faults.push(ConfigFault::new("policy", error, "name a readable file or folder")));
     let loaded = files.map(|files| (source.load(&files), files));
     for fault in faults {
         draft.add(fault);
@@ -174,8 +180,8 @@ impl PolicyFindings {
 ///
 /// # Errors
 /// When it cannot be read, or the reviewers of `config` are at fault.
-pub fn check_policy(path: PathBuf, config: Option<&Config>) -> Result<PolicyFindings, String> {
-    let files = policy_files::read(&path).map_err(|error| error.to_string())?;
+pub fn check_policy(path: &Path, config: Option<&Config>) -> Result<PolicyFindings, String> {
+    let files = policy_files::read(path).map_err(|error| error.to_string())?;
     let loaded = match config {
         Some(config) => {
             let mut faults = Vec::new();
@@ -188,9 +194,7 @@ pub fn check_policy(path: PathBuf, config: Option<&Config>) -> Result<PolicyFind
         None => Policy::load(&files),
     };
     Ok(match loaded {
-        Ok(loaded) => {
-            PolicyFindings { faults: loaded.warnings, version: Some(loaded.policy.version().to_string()) }
-        }
+        Ok(loaded) => PolicyFindings { faults: loaded.warnings, version: Some(loaded.policy.version().to_string()) },
         Err(faults) => PolicyFindings { faults, version: None },
     })
 }
@@ -223,7 +227,9 @@ fn entry(settings: &ReviewerSettings, faults: &mut Vec<ConfigFault>) -> Option<R
         .groups
         .iter()
         .filter_map(|group| {
-            GroupName::parse(group).map_err(|error| invalid(format!("{place}.groups"), format!("{group:?} is {error}"))).ok()
+            GroupName::parse(group)
+                .map_err(|error| invalid(format!("{place}.groups"), format!("{group:?} is {error}")))
+                .ok()
         })
         .collect();
     Some(ReviewerEntry {
