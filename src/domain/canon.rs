@@ -3,9 +3,23 @@
 //! A kind refuses what two parsers could read in two ways and never repairs silently. To add a kind, write its
 //! file below `canon/` and give it a variant in [`Kind`] and an arm in each `match` here; nothing else changes.
 
+mod characters;
+pub mod command;
+pub mod email;
+pub mod glob;
+pub mod hostname;
+pub mod json;
+mod options;
+pub mod path;
+pub mod url;
+
 use serde_json::{Map, Value};
 
-pub mod json;
+use self::command::CommandKind;
+use self::email::EmailKind;
+use self::hostname::HostnameKind;
+use self::path::PathKind;
+use self::url::UrlKind;
 
 /// Why a value was not taken.
 ///
@@ -38,6 +52,20 @@ impl Refusal {
     /// A value the policy's options forbid.
     pub fn constraint(code: &'static str, detail: impl Into<String>) -> Self {
         Self::Constraint { code, detail: detail.into() }
+    }
+
+    /// What is wrong, as a stable word.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unresolvable { code, .. } | Self::Constraint { code, .. } => code,
+        }
+    }
+
+    /// What is wrong, for people.
+    pub fn detail(&self) -> &str {
+        match self {
+            Self::Unresolvable { detail, .. } | Self::Constraint { detail, .. } => detail,
+        }
     }
 }
 
@@ -85,9 +113,23 @@ pub enum Shape {
     List(&'static [(&'static str, FieldType)], u64),
 }
 
+/// The names by which a policy calls the kinds.
+const NAMES: &str = "command, email, hostname, path, url";
+
 /// A compiled argument declaration: a kind and its options.
 #[derive(Debug)]
-pub enum Kind {}
+pub enum Kind {
+    /// Words, programs and operators of a shell command.
+    Command(CommandKind),
+    /// Recipients of a message.
+    Email(EmailKind),
+    /// The host of a connection.
+    Hostname(HostnameKind),
+    /// A file below a base directory.
+    Path(PathKind),
+    /// A web address.
+    Url(UrlKind),
+}
 
 impl Kind {
     /// Compiles `[tools.T.arguments.A]`: the keys of that table as JSON, `kind` among them.
@@ -95,25 +137,51 @@ impl Kind {
     /// # Errors
     /// Every fault at once: an unknown kind, an unknown or ill-typed option, a glob that can match nothing, ...
     pub fn compile(declaration: &Map<String, Value>) -> Result<Self, Vec<OptionFault>> {
-        let _ = declaration;
-        Err(vec![])
+        let fault = |option: Option<&str>, message: &str| {
+            let hint = format!("the kinds are {NAMES}");
+            Err(vec![OptionFault { option: option.map(str::to_owned), item: None, message: message.to_owned(), hint }])
+        };
+        match declaration.get("kind").map(Value::as_str) {
+            Some(Some("command")) => CommandKind::compile(declaration).map(Self::Command),
+            Some(Some("email")) => EmailKind::compile(declaration).map(Self::Email),
+            Some(Some("hostname")) => HostnameKind::compile(declaration).map(Self::Hostname),
+            Some(Some("path")) => PathKind::compile(declaration).map(Self::Path),
+            Some(Some("url")) => UrlKind::compile(declaration).map(Self::Url),
+            Some(Some(_)) => fault(Some("kind"), "there is no such kind"),
+            Some(None) => fault(Some("kind"), "a kind is named by a string"),
+            None => fault(None, "the argument has no kind"),
+        }
     }
 
     /// The name the policy calls it by.
     pub fn name(&self) -> &'static str {
-        match *self {}
+        match self {
+            Self::Command(_) => "command",
+            Self::Email(_) => "email",
+            Self::Hostname(_) => "hostname",
+            Self::Path(_) => "path",
+            Self::Url(_) => "url",
+        }
     }
 
     /// What `resolved.NAME` looks like for this kind.
     pub fn shape(&self) -> Shape {
-        match *self {}
+        match self {
+            Self::Command(_) => CommandKind::SHAPE,
+            Self::Email(_) => EmailKind::SHAPE,
+            Self::Hostname(_) => HostnameKind::SHAPE,
+            Self::Path(_) => PathKind::SHAPE,
+            Self::Url(_) => UrlKind::SHAPE,
+        }
     }
 
     /// Whether the resolved form replaces the raw value, so that a loosening rule must not read `args.NAME`.
     ///
     /// True for every kind but `text`, which adds to the value and does not replace it.
     pub fn replaces_raw_value(&self) -> bool {
-        match *self {}
+        match self {
+            Self::Command(_) | Self::Email(_) | Self::Hostname(_) | Self::Path(_) | Self::Url(_) => true,
+        }
     }
 
     /// Gives `value` (never absent, never null) its one meaning.
@@ -123,7 +191,13 @@ impl Kind {
     /// # Errors
     /// A [`Refusal`]: no single meaning, or one the options forbid. Total: no input panics.
     pub fn resolve(&self, value: &Value, args: &Map<String, Value>) -> Result<Resolution, Refusal> {
-        let _ = (value, args);
-        match *self {}
+        let _ = args;
+        match self {
+            Self::Command(_) => CommandKind::resolve(value),
+            Self::Email(kind) => kind.resolve(value),
+            Self::Hostname(kind) => kind.resolve(value),
+            Self::Path(kind) => kind.resolve(value),
+            Self::Url(kind) => kind.resolve(value),
+        }
     }
 }

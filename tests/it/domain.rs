@@ -1,5 +1,6 @@
 //! Mirrors `src/domain`.
 
+mod canon;
 mod identity;
 mod ids;
 mod policy;
