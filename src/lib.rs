@@ -8,4 +8,5 @@ pub mod app;
 pub mod auth;
 pub mod config;
 pub mod domain;
+pub mod storage;
 pub mod telemetry;

@@ -676,10 +676,7 @@ fn answer_from_memory(record: &IdempotencyRecord) -> DecideAnswer {
         .ok()
         .zip(serde_json::from_value::<ArgsHash>(field("args_hash")).ok());
     if let Some((verdict @ (Verdict::Allow | Verdict::AllowAudited), args_hash)) = allowed {
-        let obligations = match field("obligations") {
-            Value::Object(obligations) => obligations,
-            _ => Map::new(),
-        };
+        let obligations = field("obligations").as_object().cloned().unwrap_or_default();
         return DecideAnswer::Allowed(AllowedCall {
             decision: record.decision,
             verdict,
