@@ -24,7 +24,7 @@ impl App {
         let before = self.policy().version().clone();
         let known = self.store.policy(&before).await?.map(|stored| stored.files).unwrap_or_default();
         let changed = changed_files(&known, files);
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let stored = StoredPolicy {
                 version: policy.version().clone(),
