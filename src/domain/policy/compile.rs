@@ -211,15 +211,10 @@ impl<'m> Compiling<'m, '_, '_> {
             self.take_rule_id(rule);
             let verdict = rule.verdict.as_ref();
             let loosens = verdict.zip(default).is_some_and(|(verdict, default)| verdict.value < default);
-            if let Some(verdict) = verdict.filter(|_| loosens) {
-                if open {
-                    let hint =
-                        "no rule can vouch for properties that have no name; close the schema, or let people decide";
-                    self.faults.error(&verdict.at, "a rule that loosens an open tool", hint);
-                }
-                if unconfined && verdict.value < Verdict::RequireApproval {
-                    self.faults.error(&verdict.at, "a rule that loosens a tool that runs commands", UNCONFINED_HINT);
-                }
+            if let Some(verdict) = verdict.filter(|verdict| loosens && verdict.value < Verdict::RequireApproval)
+                && unconfined
+            {
+                self.faults.error(&verdict.at, "a rule that loosens a tool that runs commands", UNCONFINED_HINT);
             }
             let Some(schema) = &schema else { continue };
             // What a faulty declaration resolves to is not known.
