@@ -6,3 +6,7 @@
 mod auth;
 #[cfg(test)]
 mod domain;
+#[cfg(test)]
+mod storage;
+#[cfg(test)]
+mod support;
