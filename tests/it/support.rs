@@ -1,0 +1,6 @@
+//! What tests of several modules share.
+
+pub(crate) mod postgres;
+pub(crate) mod process;
+pub(crate) mod sample;
+pub(crate) mod store;
