@@ -8,5 +8,6 @@ pub mod app;
 pub mod auth;
 pub mod config;
 pub mod domain;
+pub mod http;
 pub mod storage;
 pub mod telemetry;
