@@ -45,36 +45,27 @@ enum Inside<'s> {
 /// What the schema `root` says about the value that `path` leads to.
 pub(super) fn at(root: &Value, open: bool, path: &[Step]) -> Place {
     let looking = Looking { root, open };
-    let mut known = Known::Schema(root);
-    let mut required = true;
-    let mut secret = looking.secret(&known);
-    for step in path {
-        let found = match step {
-            Step::Property(name) => {
-                let only_objects = looking.types(&known) == BTreeSet::from([JsonType::Object]);
-                required &= only_objects && looking.requires(&known, name);
-                looking.property(&known, name)
-            }
-            Step::Item => looking.item(&known),
-        };
-        known = match found {
-            Inside::Declared(known) => known,
-            Inside::Open => return Place::Open,
-            Inside::Absent => return Place::Unknown,
-        };
-        secret |= looking.secret(&known);
-    }
-    let mut types = looking.types(&known);
-    if types.contains(&JsonType::Number) {
-        types.insert(JsonType::Integer);
-    }
+    let (known, required, secret) = match looking.follow(path) {
+        Ok(followed) => followed,
+        Err(nowhere) => return nowhere,
+    };
     Place::Known(Typed {
-        types,
+        types: looking.types(&known),
         max_items: looking.bound(&known, &MAX_ITEMS),
         max_length: looking.bound(&known, &MAX_LENGTH),
         required,
         secret,
     })
+}
+
+/// Whether the value that `path` leads to can be a list without items.
+pub(super) fn can_be_empty_list(root: &Value, open: bool, path: &[Step]) -> bool {
+    let looking = Looking { root, open };
+    match looking.follow(path) {
+        Ok((known, _, _)) => looking.can_be_empty_list(&known),
+        Err(Place::Open | Place::Known(_)) => true,
+        Err(Place::Unknown) => false,
+    }
 }
 
 /// The properties of the whole that are declared.
@@ -111,6 +102,51 @@ struct Looking<'s> {
 }
 
 impl<'s> Looking<'s> {
+    /// What is known where `path` ends, whether all on the way is required, and whether anything on it is secret.
+    fn follow(&self, path: &[Step]) -> Result<(Known<'s>, bool, bool), Place> {
+        let mut known = Known::Schema(self.root);
+        let mut required = true;
+        let mut secret = self.secret(&known);
+        for (depth, step) in path.iter().enumerate() {
+            let found = match step {
+                Step::Property(name) => {
+                    // Arguments are an object, whether or not the schema says so.
+                    let object = depth == 0 || self.types(&known) == BTreeSet::from([JsonType::Object]);
+                    required &= object && self.requires(&known, name);
+                    self.property(&known, name)
+                }
+                Step::Item => self.item(&known),
+            };
+            known = match found {
+                Inside::Declared(known) => known,
+                Inside::Open => return Err(Place::Open),
+                Inside::Absent => return Err(Place::Unknown),
+            };
+            secret |= self.secret(&known);
+        }
+        Ok((known, required, secret))
+    }
+
+    /// Whether a list without items is possible.
+    fn can_be_empty_list(&self, known: &Known<'s>) -> bool {
+        if !self.types(known).contains(&JsonType::Array) {
+            return false;
+        }
+        match known {
+            Known::Nothing => true,
+            Known::All(all) => all.iter().all(|known| self.can_be_empty_list(known)),
+            Known::Any(any) => any.iter().any(|known| self.can_be_empty_list(known)),
+            Known::Schema(schema) => {
+                let own = schema.get("minItems").and_then(whole).unwrap_or(0) == 0;
+                let all = self.all_of(schema).into_iter().all(|all| self.can_be_empty_list(&Known::Schema(all)));
+                let any = alternatives(schema)
+                    .into_iter()
+                    .all(|any| any.iter().any(|one| self.can_be_empty_list(&Known::Schema(one))));
+                own && all && any
+            }
+        }
+    }
+
     /// The types of the values that are possible.
     fn types(&self, known: &Known<'s>) -> BTreeSet<JsonType> {
         match known {

@@ -27,7 +27,7 @@ fn at(schema: &Value, path: &[&str]) -> Place {
 fn known(schema: &Value, path: &[&str]) -> Typed {
     match at(schema, path) {
         Place::Known(typed) => typed,
-        other => panic!("{path:?}: {other:?}"),
+        other @ (Place::Unknown | Place::Open) => panic!("{path:?}: {other:?}"),
     }
 }
 
