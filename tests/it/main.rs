@@ -9,4 +9,8 @@ mod config;
 #[cfg(test)]
 mod domain;
 #[cfg(test)]
+mod storage;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
 mod telemetry;
