@@ -6,8 +6,10 @@ mod email;
 mod glob;
 mod hostname;
 mod kind;
+mod money;
 mod path;
 mod properties;
+mod sql;
 mod url;
 
 use countersign::domain::canon::{Kind, OptionFault, Refusal};
