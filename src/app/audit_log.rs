@@ -311,7 +311,7 @@ impl App {
     /// As the store's.
     pub async fn record(&self, entry: Entry) -> Result<(), Error> {
         let entry = Arc::new(entry);
-        super::retrying(async || {
+        super::retrying(|| async {
             let mut tx = self.store.begin().await?;
             tx.append((*entry).clone());
             Ok(tx.commit().await?)

@@ -66,7 +66,7 @@ impl App {
         id: ApprovalId,
         presented: &Presented<'_>,
     ) -> Result<ClaimedCall, Error> {
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let policy = self.policy();
             let mut tx = self.store.begin().await?;
@@ -94,7 +94,7 @@ impl App {
         id: ApprovalId,
         claim: Option<&ClaimId>,
     ) -> Result<Timestamp, Error> {
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;

@@ -165,7 +165,7 @@ impl App {
                 Appended::Guarded => {}
             }
         }
-        retrying(async || {
+        retrying(|| async {
             let tx = self.store.begin().await?;
             self.settle_call(tx, caller, &judged).await
         })

@@ -38,7 +38,7 @@ impl App {
     /// # Errors
     /// [`Error::OutcomeStands`] for a different second one, and what else stands in the way.
     pub async fn report_outcome(&self, caller: &Caller, id: ApprovalId, outcome: &OutcomeReport) -> Result<(), Error> {
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
@@ -101,7 +101,7 @@ impl App {
         if !matches!(decided.verdict, Some(Verdict::Allow | Verdict::AllowAudited)) {
             return Err(Error::Invalid("this decision permitted nothing that could have an outcome".to_owned()));
         }
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let payload = self.outcome_payload(tx.as_mut(), outcome, None).await?;
@@ -129,7 +129,7 @@ impl App {
     /// # Errors
     /// When it is decided otherwise, or claimed.
     pub async fn cancel_call(&self, caller: &Caller, id: ApprovalId) -> Result<Approval, Error> {
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;

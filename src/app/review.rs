@@ -153,7 +153,7 @@ impl App {
         id: ApprovalId,
         decision: &ReviewDecision,
     ) -> Result<ReviewedApproval, Error> {
-        let approval = retrying(async || {
+        let approval = retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
@@ -268,7 +268,7 @@ impl App {
         event: EventKind,
         apply: impl Fn(Approval, Timestamp) -> Result<Approval, Error>,
     ) -> Result<ReviewedApproval, Error> {
-        let approval = retrying(async || {
+        let approval = retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;

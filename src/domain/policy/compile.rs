@@ -21,14 +21,15 @@ use super::{
 };
 use crate::domain::{
     canon::{Kind, Shape},
+    facts::Voters,
     verdict::{Risk, Verdict},
 };
 
 const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
 const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused_per_run: 5 };
 
-/// Loads the policy in `files`; see [`Policy::load`].
-pub(super) fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
+/// Loads the policy in `files`, for these `voters` if they are known; see [`Policy::load`] and [`Policy::load_for`].
+pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Loaded, Vec<Fault>> {
     if !files.iter().any(|file| manifest::is_policy_file(&file.path)) {
         let hint = "a policy is one or more .toml files, other than *.cases.toml";
         return Err(vec![whole(String::new(), "there is no policy file", hint)]);
@@ -40,8 +41,8 @@ pub(super) fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
     }
     let mut faults = Faults::new(files);
     let manifest = manifest::read(&mut faults);
-    let policy =
-        Compiling { manifest: &manifest, faults: &mut faults, rule_ids: HashMap::new() }.policy(version(files));
+    let compiling = Compiling { manifest: &manifest, faults: &mut faults, voters, rule_ids: HashMap::new() };
+    let policy = compiling.policy(version(files));
     if !faults.any_error() {
         lint::check(&manifest, &policy, &mut faults);
     }
@@ -77,7 +78,7 @@ fn complete(manifest: &Manifest, policy: &Policy) -> bool {
 /// The version of a policy: SHA-256 over one line per policy and schema file, in the order of their paths' bytes:
 /// the SHA-256 of the file in 64 hexadecimal digits, two spaces, the relative path, a line feed. That is what
 /// `sha256sum` prints, so that anyone can compute it.
-fn version(files: &[SourceFile]) -> PolicyVersion {
+pub(super) fn version(files: &[SourceFile]) -> PolicyVersion {
     let schemas = manifest::schema_files(files);
     let belongs = |file: &&SourceFile| manifest::is_policy_file(&file.path) || schemas.contains(&file.path);
     let texts: BTreeMap<&str, &str> =
@@ -92,6 +93,8 @@ fn version(files: &[SourceFile]) -> PolicyVersion {
 struct Compiling<'m, 'r, 's> {
     manifest: &'m Manifest,
     faults: &'r mut Faults<'s>,
+    /// The configured reviewers, where they are known.
+    voters: Option<&'r Voters>,
     /// Where each rule's id stands.
     rule_ids: HashMap<&'m str, &'m Place>,
 }
@@ -423,6 +426,13 @@ impl<'m> Compiling<'m, '_, '_> {
         let Some(entry) = entry else { return ApprovalTerms::default() };
         unsupported::approval(self.faults, entry);
         let groups = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value);
+        // With no reviewer at all every call that would be held is denied, and the service starts and says so.
+        if let Some(voters) = self.voters.filter(|voters| voters.total > 0) {
+            for group in groups.clone().filter(|group| !voters.by_group.contains_key(&group.value)) {
+                let hint = "groups are those of [reviewers] in the settings";
+                self.faults.error(&group.at, format!("no configured reviewer is in the group `{}`", group.value), hint);
+            }
+        }
         ApprovalTerms {
             quorum: entry.quorum.as_ref().map_or(1, |quorum| quorum.value),
             reviewers: groups.map(|group| group.value.clone()).collect(),
