@@ -1,0 +1,6 @@
+//! What tests of several modules share.
+
+pub(crate) mod clock;
+pub(crate) mod entropy;
+pub(crate) mod faulty_store;
+pub(crate) mod world;
