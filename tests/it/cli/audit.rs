@@ -12,8 +12,10 @@ use crate::support::process::{create_key, run, text};
 async fn rewrite(folder: &Path, statements: &str) {
     let url = format!("sqlite://{}", folder.join("countersign.db").display());
     let mut connection = SqliteConnection::connect(&url).await.unwrap();
-    let triggers: Vec<(String,)> =
-        sqlx::query_as("select name from sqlite_schema where type = 'trigger'").fetch_all(&mut connection).await.unwrap();
+    let triggers: Vec<(String,)> = sqlx::query_as("select name from sqlite_schema where type = 'trigger'")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
     for (trigger,) in triggers {
         let statement = format!("drop trigger {trigger}");
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
