@@ -63,7 +63,8 @@ impl Installation {
 /// Killed after each step of a held call's life, the next step goes on from there.
 async fn a_held_call_survives_a_kill_after_every_step(installation: Installation) {
     let service = installation.start();
-    let (status, held) = Caller::new(&service, &installation.agent_key).decide("send_email", external_mail(), "call-1").await;
+    let (status, held) =
+        Caller::new(&service, &installation.agent_key).decide("send_email", external_mail(), "call-1").await;
     assert_eq!(status, StatusCode::ACCEPTED);
     service.kill();
 

@@ -12,8 +12,10 @@ use crate::support::process::{create_key, run, text};
 async fn rewrite(folder: &Path, statements: &str) {
     let url = format!("sqlite://{}", folder.join("countersign.db").display());
     let mut connection = SqliteConnection::connect(&url).await.unwrap();
-    let triggers: Vec<(String,)> =
-        sqlx::query_as("select name from sqlite_schema where type = 'trigger'").fetch_all(&mut connection).await.unwrap();
+    let triggers: Vec<(String,)> = sqlx::query_as("select name from sqlite_schema where type = 'trigger'")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
     for (trigger,) in triggers {
         let statement = format!("drop trigger {trigger}");
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
@@ -37,7 +39,7 @@ async fn the_first_bad_entry_is_named() {
     for name in ["one", "two", "three"] {
         create_key(folder.path(), &[], name, &["agent"]);
     }
-    rewrite(folder.path(), "update audit_entries set actor_name = 'somebody' where seq = 2").await;
+    rewrite(folder.path(), "update audit_entries set actor = 'somebody' where seq = 2").await;
     let output = run(folder.path(), &["audit", "verify"], &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stdout).starts_with("entry 2 is bad"), "{}", text(&output.stdout));

@@ -30,8 +30,7 @@ async fn a_service_may_be_told_to_migrate_itself() {
     let schema = Schema::create().await;
     let folder = tempdir().unwrap();
     let url = schema.url();
-    let environment =
-        [("COUNTERSIGN_DATABASE_URL", url.as_str()), ("COUNTERSIGN_DATABASE__AUTO_MIGRATE", "true")];
+    let environment = [("COUNTERSIGN_DATABASE_URL", url.as_str()), ("COUNTERSIGN_DATABASE__AUTO_MIGRATE", "true")];
     Process::serve(folder.path(), &environment).kill();
     schema.drop().await;
 }

@@ -70,7 +70,8 @@ fn everything_that_is_half_configured_is_told_at_once() {
 fn a_policy_that_names_a_group_of_nobody_is_refused() {
     let folder = tempdir().unwrap();
     let policy = fs::read_to_string(QUICKSTART).unwrap();
-    let policy = policy.replace(r#"approval = { ttl = "1h" }"#, r#"approval = { ttl = "1h", reviewers = ["finance"] }"#);
+    let policy =
+        policy.replace(r#"approval = { ttl = "1h" }"#, r#"approval = { ttl = "1h", reviewers = ["finance"] }"#);
     assert!(policy.contains("finance"));
     fs::write(folder.path().join("policy.toml"), policy).unwrap();
     let check = |environment: &[(&str, &str)]| run(folder.path(), &["serve", "--check"], environment);

@@ -23,15 +23,9 @@ async fn a_held_call_is_explained_from_its_decision_to_its_claim() {
 
     let explained = |id: &str| text(&run(folder.path(), &["why", id], &ENVIRONMENT).stdout);
     let story = explained(approval_of(&held));
-    for part in [
-        "require_approval",
-        "internal-recipients",
-        "customer.example",
-        "approval.vote",
-        "by ana",
-        "claim-1",
-        "policy",
-    ] {
+    for part in
+        ["require_approval", "internal-recipients", "customer.example", "approval.vote", "by ana", "claim-1", "policy"]
+    {
         assert!(story.contains(part), "nothing about {part} in:\n{story}");
     }
     assert!(!story.contains('\u{1b}'), "what a caller wrote commands no terminal");
