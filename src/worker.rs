@@ -96,7 +96,9 @@ async fn go_on(
             Err(fault) => Some(fault.to_string()),
         };
         match fault {
-            Some(ref fault) if !failing => tracing::error!(worker = work.name(), %fault, "a round failed; trying again"),
+            Some(ref fault) if !failing => {
+                tracing::error!(worker = work.name(), %fault, "a round failed; trying again")
+            }
             None if failing => tracing::info!(worker = work.name(), "rounds succeed again"),
             Some(_) | None => {}
         }
