@@ -22,6 +22,7 @@ fn every_kind() -> Vec<Kind> {
         json!({ "kind": "sql", "dialect": "sqlite" }),
         json!({ "kind": "sql", "dialect": "mssql" }),
         json!({ "kind": "sql" }),
+        json!({ "kind": "text" }),
     ]
     .into_iter()
     .map(kind)
