@@ -12,15 +12,17 @@ use crate::{
     },
 };
 
-use self::sqlite::SqliteStore;
+use self::{postgres::PostgresStore, sqlite::SqliteStore};
 
+mod postgres;
 mod rows;
 mod sqlite;
 
 /// How the store is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// How many connections transactions and reads may use at once; one more commits decisions, and one listens.
+    /// How many connections transactions and reads may use at once, at least two on Postgres; beside them one commits
+    /// decisions and one listens.
     pub max_connections: u32,
 }
 
@@ -42,6 +44,7 @@ pub struct ConnectedStore {
 #[derive(Clone)]
 enum Connected {
     Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
 }
 
 /// Connects to the engine that the URL names: `sqlite:path` or `sqlite://path` creates the file (mode 0600) in an
@@ -52,6 +55,8 @@ enum Connected {
 pub async fn connect(url: &str, options: ConnectOptions) -> Result<ConnectedStore, StoreError> {
     let engine = if url.starts_with("sqlite:") {
         Connected::Sqlite(Arc::new(SqliteStore::connect(url, options).await?))
+    } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        Connected::Postgres(Arc::new(PostgresStore::connect(url, options).await?))
     } else {
         return Err(StoreError::Unavailable("a database URL begins with postgres:// or sqlite:".to_owned()));
     };
@@ -63,6 +68,7 @@ impl ConnectedStore {
     pub fn engine(&self) -> Engine {
         match &self.engine {
             Connected::Sqlite(_) => Engine::Sqlite,
+            Connected::Postgres(_) => Engine::Postgres,
         }
     }
 
@@ -73,6 +79,7 @@ impl ConnectedStore {
     pub async fn migrate(&self) -> Result<(), StoreError> {
         match &self.engine {
             Connected::Sqlite(store) => store.migrate().await,
+            Connected::Postgres(store) => store.migrate().await,
         }
     }
 
@@ -83,6 +90,7 @@ impl ConnectedStore {
     pub async fn pending_migrations(&self) -> Result<usize, StoreError> {
         match &self.engine {
             Connected::Sqlite(store) => store.pending_migrations().await,
+            Connected::Postgres(store) => store.pending_migrations().await,
         }
     }
 
@@ -90,6 +98,7 @@ impl ConnectedStore {
     pub fn store(&self) -> SharedStore {
         match &self.engine {
             Connected::Sqlite(store) => Arc::<SqliteStore>::clone(store),
+            Connected::Postgres(store) => Arc::<PostgresStore>::clone(store),
         }
     }
 }

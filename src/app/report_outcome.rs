@@ -126,7 +126,7 @@ impl App {
     ///
     /// # Errors
     /// When it is decided otherwise, or claimed.
-    pub async fn cancel_call(&self, caller: &Caller, id: ApprovalId) -> Result<Approval, Error> {
+    pub async fn cancel_call(&self, caller: &Caller, id: ApprovalId, reason: Option<&str>) -> Result<Approval, Error> {
         retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
@@ -136,6 +136,9 @@ impl App {
                 tx.update_approval(&approval).await?;
                 let mut entry = caller.entry(EventKind::ApprovalCancelled, now);
                 entry.reason_code = Some("cancelled_by_requester".to_owned());
+                if let Some(reason) = reason {
+                    entry.payload = Some(self.keep_sentences(tx.as_mut(), json!({ "reason": reason })).await?);
+                }
                 tx.append(about(&approval, entry));
                 tx.announce(Change::Approval(approval.id));
             }

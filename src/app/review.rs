@@ -326,7 +326,7 @@ impl App {
         Ok(Some(self.keep_sentences(tx, body).await?))
     }
 
-    async fn keep_sentences(&self, tx: &mut dyn Tx, body: Value) -> Result<PayloadDigest, Error> {
+    pub(super) async fn keep_sentences(&self, tx: &mut dyn Tx, body: Value) -> Result<PayloadDigest, Error> {
         let payload = Payload::new(body.to_string(), self.salt()?);
         tx.insert_payload(&payload).await?;
         Ok(payload.digest())

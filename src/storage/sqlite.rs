@@ -90,7 +90,9 @@ impl SqliteStore {
             .await
             .map_err(store_error)?;
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
-        let watcher = Background(tokio::spawn(changes::watch(writer.clone(), changes.clone())));
+        // Before anything is read through this store, so that nothing falls between a read and the first count.
+        let seen = changes::version(&writer).await?;
+        let watcher = Background(tokio::spawn(changes::watch(writer.clone(), seen, changes.clone())));
         Ok(Self { writer, readers, changes, _watcher: watcher })
     }
 

@@ -7,9 +7,15 @@ mod app;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod domain;
+#[cfg(test)]
+mod storage;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -3,4 +3,8 @@
 pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod faulty_store;
+pub(crate) mod postgres;
+pub(crate) mod process;
+pub(crate) mod sample;
+pub(crate) mod store;
 pub(crate) mod world;

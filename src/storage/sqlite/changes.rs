@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use sqlx::SqlitePool;
-use tokio::{sync::broadcast, time::MissedTickBehavior};
+use tokio::{sync::broadcast, time::sleep};
 
-use crate::app::ports::Change;
+use super::errors::store_error;
+use crate::app::ports::{Change, StoreError};
 
 /// How often the count is read.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -14,19 +15,20 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// `data_version` changes with what other connections commit. The connection that writes asks, so that this process's
 /// own commits, each announced by itself, do not count.
-pub(super) async fn watch(writer: SqlitePool, changes: broadcast::Sender<Change>) {
-    let mut ticks = tokio::time::interval(INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = None;
+pub(super) async fn watch(writer: SqlitePool, mut seen: i64, changes: broadcast::Sender<Change>) {
     loop {
-        ticks.tick().await;
-        // Who waits behind a long transaction, or cannot read, asks again at the next tick.
-        let Ok(version) = sqlx::query_scalar::<_, i64>("pragma data_version").fetch_one(&writer).await else {
-            continue;
-        };
-        if seen.replace(version).is_some_and(|seen| seen != version) {
+        sleep(INTERVAL).await;
+        // Who waits behind a long transaction, or cannot read, asks again after the next interval.
+        let Ok(version) = version(&writer).await else { continue };
+        if version != seen {
+            seen = version;
             // Nobody listening is no fault.
             let _ = changes.send(Change::Unknown);
         }
     }
+}
+
+/// The count.
+pub(super) async fn version(writer: &SqlitePool) -> Result<i64, StoreError> {
+    sqlx::query_scalar("pragma data_version").fetch_one(writer).await.map_err(store_error)
 }

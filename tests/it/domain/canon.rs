@@ -7,8 +7,10 @@ mod glob;
 mod hostname;
 mod json;
 mod kind;
+mod money;
 mod path;
 mod properties;
+mod sql;
 mod url;
 
 use countersign::domain::canon::{Kind, OptionFault, Refusal};
