@@ -136,7 +136,7 @@ pub(super) struct ProblemDocument {
     request_id: String,
     /// What else this kind of problem tells.
     #[serde(flatten)]
-    #[schema(value_type = Object, additional_properties)]
+    #[schema(ignore)]
     more: Map<String, Value>,
 }
 
@@ -618,6 +618,18 @@ impl utoipa::IntoResponses for Authenticated {
         .into_iter()
         .map(|(status, text)| (status.to_owned(), problem(text)))
         .collect()
+    }
+}
+
+/// The refusals that any route with a body has besides, for the API's description.
+pub(super) struct Bodied;
+
+impl utoipa::IntoResponses for Bodied {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        [("413", "The body is too large."), ("415", "The body is not JSON.")]
+            .into_iter()
+            .map(|(status, text)| (status.to_owned(), problem(text)))
+            .collect()
     }
 }
 

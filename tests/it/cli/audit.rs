@@ -39,7 +39,7 @@ async fn the_first_bad_entry_is_named() {
     for name in ["one", "two", "three"] {
         create_key(folder.path(), &[], name, &["agent"]);
     }
-    rewrite(folder.path(), "update audit_entries set actor_name = 'somebody' where seq = 2").await;
+    rewrite(folder.path(), "update audit_entries set actor = 'somebody' where seq = 2").await;
     let output = run(folder.path(), &["audit", "verify"], &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stdout).starts_with("entry 2 is bad"), "{}", text(&output.stdout));
