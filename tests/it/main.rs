@@ -9,6 +9,8 @@ mod config;
 #[cfg(test)]
 mod domain;
 #[cfg(test)]
+mod http;
+#[cfg(test)]
 mod storage;
 #[cfg(test)]
 mod support;

@@ -1,5 +1,9 @@
 //! What tests of several modules share.
 
+pub(crate) mod broken_store;
+pub(crate) mod clock;
+pub(crate) mod keys;
 pub(crate) mod postgres;
 pub(crate) mod sample;
+pub(crate) mod service;
 pub(crate) mod store;
