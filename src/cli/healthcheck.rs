@@ -38,9 +38,9 @@ pub(super) fn run(command: Healthcheck) -> Result<Done, Failure> {
 /// Where a service that listens on every address of the machine is found from the machine itself.
 fn reachable(ip: IpAddr) -> IpAddr {
     match ip {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
-        other => other,
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V4(_) | IpAddr::V6(_) => ip,
     }
 }
 

@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod bodies;
 mod decide;
+mod log_lines;
 mod openapi;
 mod refusals;
 mod request_ids;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign::{auth::key_ring::KeyRing, domain::identity::Role};
 
 use crate::support::{
+    clock::START,
     keys::{expiring, record, revoked, text},
-    sample::START,
 };
 
 #[test]

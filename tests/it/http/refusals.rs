@@ -1,10 +1,15 @@
 //! What agents are told of refused calls: the same bytes whatever the reason.
 
+use std::time::Duration;
+
 use axum::http::{HeaderMap, Method};
 use countersign::domain::audit::entry::EventKind;
 use serde_json::json;
 
-use crate::support::service::{Answer, Service, call, decision, deletion, with};
+use crate::support::{
+    broken_store::BrokenStore,
+    service::{Answer, Service, approval_path, call, decision, deletion, with},
+};
 
 const TOOL_UNAVAILABLE: &str =
     r#"{"error":"tool unavailable","tool_result":{"is_error":true,"content":"tool unavailable"}}"#;
@@ -97,10 +102,22 @@ async fn without_the_writer_of_decisions_nothing_is_permitted() {
 
 #[tokio::test]
 async fn a_request_that_takes_too_long_is_refused_in_the_same_bytes() {
-    let service = Service::start_with(|settings| settings.request_timeout = std::time::Duration::ZERO).await;
+    let service = Service::on_broken(BrokenStore::Silent, |settings| {
+        settings.request_timeout = Duration::from_millis(1);
+    });
     let answer = service.decide("get_order", json!({ "order_id": "A" }), "t1").await;
     assert_eq!((answer.status, answer.text()), (503, TOOL_UNAVAILABLE));
     assert_eq!(service.get("iris", "/audit").await.problem(503), "timeout");
+}
+
+#[tokio::test]
+async fn a_fault_of_the_service_is_no_permission_and_tells_nothing() {
+    let service = Service::on_broken(BrokenStore::Panicking, |_| {});
+    let answer = service.decide("delete_customer", deletion(), "t1").await;
+    assert_eq!((answer.status, answer.text()), (503, TOOL_UNAVAILABLE));
+    let elsewhere = service.get("iris", "/audit").await;
+    assert_eq!(elsewhere.problem(500), "internal");
+    assert!(!elsewhere.text().contains("driver"));
 }
 
 #[tokio::test]
@@ -129,7 +146,7 @@ async fn the_schema_of_a_tool_that_the_agent_may_not_use_is_not_told() {
 #[tokio::test]
 async fn a_denial_by_a_reviewer_is_told_with_its_message() {
     let service = Service::start().await;
-    let path = crate::support::service::approval_path(&service.held("t1").await);
+    let path = approval_path(&service.held("t1").await);
     let denied = with(decision("deny"), json!({ "message_to_agent": "ask the customer first" }));
     assert_eq!(service.post("ana", &format!("{path}/decision"), &denied).await.status, 200);
     for id in ["t1", "t2"] {
@@ -154,7 +171,7 @@ async fn a_denial_by_a_reviewer_is_told_with_its_message() {
 #[tokio::test]
 async fn a_cancelled_call_is_told_as_cancelled() {
     let service = Service::start().await;
-    let path = crate::support::service::approval_path(&service.held("t1").await);
+    let path = approval_path(&service.held("t1").await);
     let cancelled = service.post("bot", &format!("{path}/cancel"), &json!({ "reason": "changed my mind" })).await;
     assert_eq!(cancelled.json()["state"], "cancelled");
     let answer = service.decide("delete_customer", deletion(), "t1").await;

@@ -1,4 +1,4 @@
-//! A store that never answers.
+//! A store that answers nothing.
 
 use async_trait::async_trait;
 use countersign::{
@@ -19,17 +19,31 @@ use countersign::{
 };
 use tokio::sync::broadcast;
 
-/// Says [`StoreError::Unavailable`] to everything.
-pub(crate) struct BrokenStore;
+/// In which way it is broken.
+#[derive(Clone, Copy)]
+pub(crate) enum BrokenStore {
+    /// It cannot be reached.
+    Refusing,
+    /// It can be reached, and says nothing.
+    Silent,
+    /// Its driver has a fault.
+    Panicking,
+}
 
-fn down<T>() -> Result<T, StoreError> {
-    Err(StoreError::Unavailable("the cable is cut".to_owned()))
+impl BrokenStore {
+    async fn answer<T>(self) -> Result<T, StoreError> {
+        match self {
+            Self::Refusing => Err(StoreError::Unavailable("the cable is cut".to_owned())),
+            Self::Silent => std::future::pending().await,
+            Self::Panicking => panic!("the driver has a fault"),
+        }
+    }
 }
 
 #[async_trait]
 impl Store for BrokenStore {
     async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn append_decisions(
@@ -39,51 +53,51 @@ impl Store for BrokenStore {
         _: &[&Payload],
         _: &[&Guard],
     ) -> Result<GroupAppend, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn head(&self) -> Result<Head, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn entries_after(&self, _: i64, _: u32) -> Result<Vec<SealedEntry>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn entries(&self, _: &EntryFilter, _: Option<i64>, _: u32) -> Result<Vec<SealedEntry>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn approval(&self, _: ApprovalId) -> Result<Option<Approval>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn approvals(&self, _: &ApprovalFilter, _: Option<ApprovalId>, _: u32) -> Result<Vec<Approval>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn due_approvals(&self, _: Timestamp, _: u32) -> Result<Vec<ApprovalId>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn payload(&self, _: PayloadDigest) -> Result<Option<Payload>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn policy(&self, _: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn checkpoints(&self, _: u32) -> Result<Vec<Checkpoint>, StoreError> {
-        down()
+        self.answer().await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        down()
+        self.answer().await
     }
 
     fn changes(&self) -> broadcast::Receiver<Change> {

@@ -1,46 +1,34 @@
-//! A clock that a test sets, and the randomness of the machine.
+//! A clock that stands still until a test moves it.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::atomic::{AtomicI64, Ordering},
     time::Duration,
 };
 
-use countersign::{
-    app::ports::{Clock, Entropy, EntropyError},
-    domain::time::Timestamp,
-};
+use countersign::{app::ports::Clock, domain::time::Timestamp};
 
-use super::sample::START;
+/// Where every test begins: Monday, 30 November 2026, 12:00 UTC.
+pub(crate) const START: Timestamp = Timestamp::from_micros(1_796_040_000_000_000);
 
-/// Stands still until it is told to go on. Clones show the same time.
-#[derive(Clone)]
-pub(crate) struct ManualClock(Arc<AtomicI64>);
+/// Time as the test says.
+pub(crate) struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock that shows the moment at which every test begins.
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(AtomicI64::new(START.as_micros())))
+    pub(crate) const fn new() -> Self {
+        Self(AtomicI64::new(START.as_micros()))
+    }
+
+    pub(crate) fn set(&self, now: Timestamp) {
+        self.0.store(now.as_micros(), Ordering::SeqCst);
     }
 
     pub(crate) fn advance(&self, by: Duration) {
-        self.0.fetch_add(i64::try_from(by.as_micros()).unwrap(), Ordering::SeqCst);
+        self.set(self.now().plus(by));
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// The randomness of the machine.
-pub(crate) struct MachineEntropy;
-
-impl Entropy for MachineEntropy {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        aws_lc_rs::rand::fill(bytes).map_err(|_| EntropyError)
     }
 }

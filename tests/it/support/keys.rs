@@ -12,7 +12,7 @@ use countersign::{
 };
 use sha2::{Digest, Sha256};
 
-use super::sample::{START, uuid};
+use super::{clock::START, sample::uuid};
 
 /// The key of `holder`.
 pub(crate) fn text(holder: &str) -> ApiKeyText {

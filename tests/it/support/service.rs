@@ -39,9 +39,9 @@ use tower::ServiceExt as _;
 
 use super::{
     broken_store::BrokenStore,
-    clock::{MachineEntropy, ManualClock},
+    clock::{ManualClock, START},
+    entropy::CountingEntropy,
     keys,
-    sample::START,
     store::sqlite_url,
 };
 
@@ -121,7 +121,7 @@ pub(crate) struct Service {
     pub(crate) state: HttpState,
     pub(crate) store: SharedStore,
     pub(crate) keys: Arc<KeyRing>,
-    pub(crate) clock: ManualClock,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) draining: watch::Sender<bool>,
     router: Router,
     writer: JoinHandle<()>,
@@ -151,20 +151,25 @@ impl Service {
         service
     }
 
-    /// A service whose store never answers.
+    /// A service whose store cannot be reached.
     pub(crate) fn without_store() -> Self {
-        let service = Self::on(Arc::new(BrokenStore), TempDir::new().unwrap(), |_| {});
+        Self::on_broken(BrokenStore::Refusing, |_| {})
+    }
+
+    /// A service whose store is broken in this way, with other settings.
+    pub(crate) fn on_broken(store: BrokenStore, change: impl FnOnce(&mut HttpSettings)) -> Self {
+        let service = Self::on(Arc::new(store), TempDir::new().unwrap(), change);
         service.keys.replace(HOLDERS.map(|(holder, role)| keys::record(holder, role)));
         service
     }
 
     fn on(store: SharedStore, folder: TempDir, change: impl FnOnce(&mut HttpSettings)) -> Self {
-        let clock = ManualClock::new();
+        let clock = Arc::new(ManualClock::new());
         let (log, writer) = DecisionLog::new(Arc::clone(&store));
         let app = Arc::new(App::new(Parts {
             store: Arc::clone(&store),
-            clock: Arc::new(clock.clone()),
-            entropy: Arc::new(MachineEntropy),
+            clock: Arc::<ManualClock>::clone(&clock),
+            entropy: Arc::new(CountingEntropy::new(1)),
             permits: Arc::new(PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[7; 32]).unwrap(), Vec::new())),
             log,
             policy: Policy::load(&policy_files()).unwrap().policy,
