@@ -216,7 +216,7 @@ pub(super) async fn append(connection: &mut SqliteConnection, entries: &[SealedE
              value ->> 'verdict', value ->> 'reason_code', value ->> 'reason', value ->> 'rule',
              value ->> 'policy_version', unhex(value ->> 'payload_digest'), value ->> 'detail',
              unhex(value ->> 'leaf'), unhex(value ->> 'chain')
-           from json_each($1)"
+           from jsonb_each($1)"
     ))
     .bind(rows::to_json(&new)?)
     .execute(&mut *connection)
