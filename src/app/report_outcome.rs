@@ -58,10 +58,8 @@ impl App {
                 Err(refused) => return Err(refused.into()),
             };
             let event = match taken {
-                Taken::Repeated => {
-                    tx.commit().await?;
-                    return Ok(());
-                }
+                // Nothing changes, and what was written again is not kept: the transaction is dropped.
+                Taken::Repeated => return Ok(()),
                 Taken::Recorded => EventKind::Outcome,
                 Taken::GivenBack => EventKind::ClaimReturned,
                 Taken::Late => EventKind::OutcomeLate,

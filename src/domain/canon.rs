@@ -9,8 +9,11 @@ pub mod email;
 pub mod glob;
 pub mod hostname;
 pub mod json;
+pub mod money;
 mod options;
 pub mod path;
+pub mod sql;
+pub mod text;
 pub mod url;
 
 use serde_json::{Map, Value};
@@ -18,7 +21,10 @@ use serde_json::{Map, Value};
 use self::command::CommandKind;
 use self::email::EmailKind;
 use self::hostname::HostnameKind;
+use self::money::MoneyKind;
 use self::path::PathKind;
+use self::sql::SqlKind;
+use self::text::TextKind;
 use self::url::UrlKind;
 
 /// Why a value was not taken.
@@ -114,7 +120,7 @@ pub enum Shape {
 }
 
 /// The names by which a policy calls the kinds.
-const NAMES: &str = "command, email, hostname, path, url";
+const NAMES: &str = "command, email, hostname, money, path, sql, text, url";
 
 /// A compiled argument declaration: a kind and its options.
 #[derive(Debug)]
@@ -125,8 +131,14 @@ pub enum Kind {
     Email(EmailKind),
     /// The host of a connection.
     Hostname(HostnameKind),
+    /// An amount in a currency.
+    Money(MoneyKind),
     /// A file below a base directory.
     Path(PathKind),
+    /// What a text of SQL does.
+    Sql(SqlKind),
+    /// What stands in a text.
+    Text(TextKind),
     /// A web address.
     Url(UrlKind),
 }
@@ -145,7 +157,10 @@ impl Kind {
             Some(Some("command")) => CommandKind::compile(declaration).map(Self::Command),
             Some(Some("email")) => EmailKind::compile(declaration).map(Self::Email),
             Some(Some("hostname")) => HostnameKind::compile(declaration).map(Self::Hostname),
+            Some(Some("money")) => MoneyKind::compile(declaration).map(Self::Money),
             Some(Some("path")) => PathKind::compile(declaration).map(Self::Path),
+            Some(Some("sql")) => SqlKind::compile(declaration).map(Self::Sql),
+            Some(Some("text")) => TextKind::compile(declaration).map(Self::Text),
             Some(Some("url")) => UrlKind::compile(declaration).map(Self::Url),
             Some(Some(_)) => fault(Some("kind"), "there is no such kind"),
             Some(None) => fault(Some("kind"), "a kind is named by a string"),
@@ -159,7 +174,10 @@ impl Kind {
             Self::Command(_) => "command",
             Self::Email(_) => "email",
             Self::Hostname(_) => "hostname",
+            Self::Money(_) => "money",
             Self::Path(_) => "path",
+            Self::Sql(_) => "sql",
+            Self::Text(_) => "text",
             Self::Url(_) => "url",
         }
     }
@@ -170,7 +188,10 @@ impl Kind {
             Self::Command(_) => CommandKind::SHAPE,
             Self::Email(_) => EmailKind::SHAPE,
             Self::Hostname(_) => HostnameKind::SHAPE,
+            Self::Money(_) => MoneyKind::SHAPE,
             Self::Path(_) => PathKind::SHAPE,
+            Self::Sql(_) => SqlKind::SHAPE,
+            Self::Text(_) => TextKind::SHAPE,
             Self::Url(_) => UrlKind::SHAPE,
         }
     }
@@ -180,7 +201,14 @@ impl Kind {
     /// True for every kind but `text`, which adds to the value and does not replace it.
     pub fn replaces_raw_value(&self) -> bool {
         match self {
-            Self::Command(_) | Self::Email(_) | Self::Hostname(_) | Self::Path(_) | Self::Url(_) => true,
+            Self::Command(_)
+            | Self::Email(_)
+            | Self::Hostname(_)
+            | Self::Money(_)
+            | Self::Path(_)
+            | Self::Sql(_)
+            | Self::Url(_) => true,
+            Self::Text(_) => false,
         }
     }
 
@@ -191,12 +219,14 @@ impl Kind {
     /// # Errors
     /// A [`Refusal`]: no single meaning, or one the options forbid. Total: no input panics.
     pub fn resolve(&self, value: &Value, args: &Map<String, Value>) -> Result<Resolution, Refusal> {
-        let _ = args;
         match self {
             Self::Command(_) => CommandKind::resolve(value),
             Self::Email(kind) => kind.resolve(value),
             Self::Hostname(kind) => kind.resolve(value),
+            Self::Money(kind) => kind.resolve(value, args),
             Self::Path(kind) => kind.resolve(value),
+            Self::Sql(kind) => kind.resolve(value),
+            Self::Text(_) => TextKind::resolve(value),
             Self::Url(kind) => kind.resolve(value),
         }
     }

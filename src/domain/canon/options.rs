@@ -17,6 +17,11 @@ impl<'a> Options<'a> {
         Self { declaration, known: Vec::new(), faults: Vec::new() }
     }
 
+    /// Whether the declaration has this option at all, right or wrong.
+    pub(super) fn has(&self, option: &str) -> bool {
+        self.declaration.contains_key(option)
+    }
+
     /// Takes a string.
     pub(super) fn text(&mut self, option: &'static str) -> Option<&'a str> {
         self.known.push(option);

@@ -284,7 +284,11 @@ fn foreign_colon(name: &str) -> bool {
 }
 
 fn compile_base(options: &mut Options<'_>) -> Option<Vec<String>> {
+    let given = options.has("base");
     let Some(base) = options.text("base") else {
+        if given {
+            return None;
+        }
         options.missing("a path needs base, the directory that relative paths begin at", "write base = \"/srv/data\"");
         return None;
     };

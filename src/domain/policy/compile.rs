@@ -31,14 +31,13 @@ const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused
 /// Loads the policy in `files`, for these `voters` if they are known; see [`Policy::load`] and [`Policy::load_for`].
 pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Loaded, Vec<Fault>> {
     if !files.iter().any(|file| manifest::is_policy_file(&file.path)) {
-        return Err(vec![Fault {
-            file: String::new(),
-            line: 1,
-            column: 1,
-            severity: Severity::Error,
-            message: "there is no policy file".to_owned(),
-            hint: "a policy is one or more .toml files, other than *.cases.toml".to_owned(),
-        }]);
+        let hint = "a policy is one or more .toml files, other than *.cases.toml";
+        return Err(vec![whole(String::new(), "there is no policy file", hint)]);
+    }
+    if let Some(odd) = files.iter().find(|file| file.path.contains(char::is_control)) {
+        // The version lists paths by lines.
+        let hint = "rename the file";
+        return Err(vec![whole(odd.path.escape_debug().to_string(), "a path with a control character", hint)]);
     }
     let mut faults = Faults::new(files);
     let manifest = manifest::read(&mut faults);
@@ -49,7 +48,31 @@ pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Load
     }
     let refused = faults.any_error();
     let found = faults.into_sorted();
-    if refused { Err(found) } else { Ok(Loaded { policy, warnings: found }) }
+    match (refused, complete(&manifest, &policy)) {
+        (false, true) => Ok(Loaded { policy, warnings: found }),
+        (true, _) => Err(found),
+        (false, false) => {
+            let hint = "this is an error in Countersign; please report it with the policy";
+            Err(vec![whole(String::new(), "a part of the policy was refused without a reason", hint)])
+        }
+    }
+}
+
+/// A fault of the files as a whole.
+fn whole(file: String, message: &str, hint: &str) -> Fault {
+    let (message, hint) = (message.to_owned(), hint.to_owned());
+    Fault { file, line: 1, column: 1, severity: Severity::Error, message, hint }
+}
+
+/// Whether everything that restricts a call is in the policy. What is left out must have been reported as a fault; were
+/// it ever not, a missing rule would be a permission.
+fn complete(manifest: &Manifest, policy: &Policy) -> bool {
+    let tool = |entry: &ToolEntry| {
+        policy
+            .tool(&entry.name.value)
+            .is_some_and(|tool| tool.rules.len() == entry.rules.len() && tool.arguments.len() == entry.arguments.len())
+    };
+    manifest.tools.values().all(tool) && manifest.agents.len() == policy.agents.len()
 }
 
 /// The version of a policy: SHA-256 over one line per policy and schema file, in the order of their paths' bytes:

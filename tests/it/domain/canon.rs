@@ -7,8 +7,11 @@ mod glob;
 mod hostname;
 mod json;
 mod kind;
+mod money;
 mod path;
 mod properties;
+mod sql;
+mod text;
 mod url;
 
 use countersign::domain::canon::{Kind, OptionFault, Refusal};

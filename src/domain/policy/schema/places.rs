@@ -34,8 +34,10 @@ enum Known<'s> {
 
 /// What is known about a value inside another.
 enum Inside<'s> {
-    /// It is declared.
+    /// It is declared, whichever alternative holds.
     Declared(Known<'s>),
+    /// It is declared by an alternative, and another one is silent.
+    Perhaps(Known<'s>),
     /// It is not declared, and properties are taken that are not.
     Open,
     /// It is not declared.
@@ -118,7 +120,7 @@ impl<'s> Looking<'s> {
                 Step::Item => self.item(&known),
             };
             known = match found {
-                Inside::Declared(known) => known,
+                Inside::Declared(known) | Inside::Perhaps(known) => known,
                 Inside::Open => return Err(Place::Open),
                 Inside::Absent => return Err(Place::Unknown),
             };
@@ -235,6 +237,7 @@ impl<'s> Looking<'s> {
                 match self.beside(schema, own_item(schema), |known| self.item(known)) {
                     // A list that says nothing about its items takes any.
                     Inside::Absent | Inside::Open => Inside::Declared(Known::Nothing),
+                    Inside::Perhaps(known) => Inside::Declared(Known::Any(vec![known, Known::Nothing])),
                     declared @ Inside::Declared(_) => declared,
                 }
             }
@@ -363,34 +366,49 @@ fn own_item<'s>(schema: &'s Value) -> Inside<'s> {
     }
 }
 
+/// Joins what schemas say that all look at the same value.
 fn in_all(all: Vec<Inside<'_>>) -> Inside<'_> {
-    let open = all.iter().any(|inside| matches!(inside, Inside::Open));
-    let declared: Vec<_> = all.into_iter().filter_map(declared).collect();
-    match (declared.is_empty(), open) {
-        (false, _) => Inside::Declared(Known::All(declared)),
-        (true, true) => Inside::Open,
-        (true, false) => Inside::Absent,
-    }
-}
-
-fn in_any(any: Vec<Inside<'_>>) -> Inside<'_> {
-    let open = any.iter().any(|inside| matches!(inside, Inside::Open));
-    let mut declared: Vec<_> = any.into_iter().filter_map(declared).collect();
-    match (declared.is_empty(), open) {
-        (false, open) => {
-            declared.extend(open.then_some(Known::Nothing));
-            Inside::Declared(Known::Any(declared))
+    let (mut sure, mut perhaps, mut open) = (Vec::new(), Vec::new(), false);
+    for inside in all {
+        match inside {
+            Inside::Declared(known) => sure.push(known),
+            Inside::Perhaps(known) => perhaps.push(known),
+            Inside::Open => open = true,
+            Inside::Absent => {}
         }
-        (true, true) => Inside::Open,
-        (true, false) => Inside::Absent,
+    }
+    match (sure.is_empty(), perhaps.is_empty(), open) {
+        // Who declares it only perhaps may have been silent about this value.
+        (false, _, _) => Inside::Declared(Known::All(sure)),
+        (true, false, false) => Inside::Perhaps(Known::Any(perhaps)),
+        (true, false, true) => {
+            perhaps.push(Known::Nothing);
+            Inside::Declared(Known::Any(perhaps))
+        }
+        (true, true, true) => Inside::Open,
+        (true, true, false) => Inside::Absent,
     }
 }
 
-fn declared(inside: Inside<'_>) -> Option<Known<'_>> {
-    match inside {
-        Inside::Declared(known) => Some(known),
-        Inside::Open | Inside::Absent => None,
+/// Joins what alternatives say, at least one of which holds.
+fn in_any(any: Vec<Inside<'_>>) -> Inside<'_> {
+    let (mut declared, mut every_one, mut open) = (Vec::new(), true, false);
+    for inside in any {
+        match inside {
+            Inside::Declared(known) => declared.push(known),
+            Inside::Perhaps(known) => {
+                declared.push(known);
+                every_one = false;
+            }
+            Inside::Open => open = true,
+            Inside::Absent => every_one = false,
+        }
     }
+    if declared.is_empty() {
+        return if open { Inside::Open } else { Inside::Absent };
+    }
+    declared.extend(open.then_some(Known::Nothing));
+    if every_one { Inside::Declared(Known::Any(declared)) } else { Inside::Perhaps(Known::Any(declared)) }
 }
 
 fn common(one: BTreeSet<JsonType>, other: BTreeSet<JsonType>) -> BTreeSet<JsonType> {

@@ -198,6 +198,56 @@ fn no_unsafe_address_can_match_an_allow_rule() {
     tally.report("email.jsonl");
 }
 
+const DIALECTS: [&str; 5] = ["postgres", "mysql", "sqlite", "mssql", "generic"];
+
+fn kind_of_sql(dialect: &str, text: &Value) -> String {
+    resolve(&kind(json!({ "kind": "sql", "dialect": dialect })), text.clone())
+        .map_or("refused".to_owned(), |value| value["kind"].as_str().expect("a kind").to_owned())
+}
+
+#[test]
+fn no_statement_that_writes_is_a_read_in_any_dialect() {
+    let Some(rows) = rows("sql_statements.jsonl") else { return };
+    for dialect in DIALECTS {
+        let mut tally = Tally::default();
+        let mut missed = Vec::new();
+        for row in &rows {
+            let is_read = kind_of_sql(dialect, &row["sql"]) == "read";
+            if is_read && row["read_only"] != true {
+                tally.unsafe_row(row, &row["sql"].to_string());
+            }
+            tally.differs += usize::from(!is_read && row["read_only"] == true);
+            *(if is_read { &mut tally.accepted } else { &mut tally.refused }) += 1;
+            if !is_read && row["read_only"] == true && row["label"] == "hand" {
+                missed.push(row["sql"].clone());
+            }
+        }
+        println!("{dialect}: hand-labelled reads that are not read: {missed:?}");
+        tally.report(&format!("sql_statements.jsonl ({dialect})"));
+    }
+}
+
+#[test]
+fn no_fragment_is_a_read_but_a_whole_query() {
+    let Some(rows) = rows("sql_fragments.jsonl") else { return };
+    for dialect in DIALECTS {
+        let mut tally = Tally::default();
+        for row in &rows {
+            let is_read = kind_of_sql(dialect, &row["fragment"]) == "read";
+            let text = row["fragment"].as_str().expect("a string");
+            let begins_as_query =
+                ["select", "(", "with", "values", "show", "explain", "describe", "desc", "table", ";"]
+                    .iter()
+                    .any(|start| text.trim_start().to_lowercase().starts_with(start));
+            if is_read && !begins_as_query {
+                tally.unsafe_row(row, text);
+            }
+            *(if is_read { &mut tally.accepted } else { &mut tally.refused }) += 1;
+        }
+        tally.report(&format!("sql_fragments.jsonl ({dialect})"));
+    }
+}
+
 #[test]
 fn commands_are_read_or_refused_and_never_loosen() {
     let kind = kind(json!({ "kind": "command" }));
@@ -298,4 +348,36 @@ fn plainly_good_inputs_are_taken() {
         }
     }
     few_are_refused("email", &refused, count);
+
+    let mut refused = Vec::new();
+    let mut count = 0;
+    for dialect in DIALECTS {
+        for columns in
+            ["*", "id, name", "count(*) AS n", "o.id, o.total * 1.2 AS gross", "coalesce(name, '-')", "max(created_at)"]
+        {
+            for from in [
+                "orders o",
+                "shop.orders AS o",
+                "orders o JOIN customers c ON c.id = o.customer_id",
+                "(SELECT * FROM orders) o",
+                "orders o LEFT JOIN items i ON i.order_id = o.id AND i.n > 0",
+            ] {
+                for rest in [
+                    "",
+                    " WHERE o.id = 42",
+                    " WHERE name LIKE '%x%' AND NOT (total > 10 OR total IS NULL)",
+                    " WHERE id IN (SELECT order_id FROM refunds)",
+                    " WHERE created_at BETWEEN '2024-01-01' AND '2024-12-31' ORDER BY 1 DESC",
+                    " GROUP BY name HAVING count(*) > 1;",
+                ] {
+                    count += 1;
+                    let text = format!("SELECT {columns} FROM {from}{rest}");
+                    if kind_of_sql(dialect, &json!(text)) != "read" {
+                        refused.push(format!("{dialect}: {text}"));
+                    }
+                }
+            }
+        }
+    }
+    few_are_refused("sql", &refused, count);
 }

@@ -16,6 +16,13 @@ fn every_kind() -> Vec<Kind> {
         json!({ "kind": "email" }),
         json!({ "kind": "email", "strip_tags": true }),
         json!({ "kind": "command" }),
+        json!({ "kind": "money", "currency": "USD", "allow_negative": true }),
+        json!({ "kind": "sql", "dialect": "postgres" }),
+        json!({ "kind": "sql", "dialect": "mysql" }),
+        json!({ "kind": "sql", "dialect": "sqlite" }),
+        json!({ "kind": "sql", "dialect": "mssql" }),
+        json!({ "kind": "sql" }),
+        json!({ "kind": "text" }),
     ]
     .into_iter()
     .map(kind)
@@ -30,6 +37,8 @@ fn near_misses() -> impl Strategy<Value = String> {
         "(\\.\\.?/|/srv/data/|[a-z]{1,4}/|//|%2e|\u{ff0e}|é|e\u{301}|\\\\){0,8}",
         "(https?:)?/{0,3}[a-z0-9.@:%\\[\\]-]{0,20}(/[a-z0-9.%;-]{0,8}){0,3}(\\?[a-z=&%]{0,8})?",
         "[a-zA-Z0-9.+\"%!]{0,8}@[a-z0-9.-]{0,12}([,;] ?[a-z]{0,4}@[a-z]{0,4}\\.[a-z]{0,3}){0,2}",
+        "-?[0-9]{0,20}\\.?[0-9]{0,4}",
+        "(select|from|where|with|as|a|b|1|\\(|\\)|,|;|\\*|=|--|/\\*|'|\"|union|in|delete|into|case|\\[|\\$| ){0,30}",
         "([a-z]{1,5}|[|&;<>()`'\" $\\\\]{1,2}){0,12}",
     ]
 }
@@ -39,6 +48,7 @@ fn again(kind: &Kind, value: &Value) -> Option<Value> {
     match kind.name() {
         "path" => Some(value["path"].clone()),
         "hostname" => Some(value["host"].clone()),
+        "money" => Some(value["amount"].clone()),
         "email" => Some(value.as_array()?.iter().map(|recipient| recipient["address"].clone()).collect()),
         "url" => {
             let text = |part: &str| value[part].as_str().unwrap_or_default().to_owned();

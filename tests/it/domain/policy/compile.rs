@@ -219,6 +219,7 @@ fn a_folder_is_one_policy() {
         ]
     );
     assert_eq!(load(&[("x.json", "{}")]).unwrap_err()[0].message, "there is no policy file");
+    assert_eq!(load(&[("a\nb.toml", "schema = 1")]).unwrap_err()[0].message, "a path with a control character");
 }
 
 #[test]

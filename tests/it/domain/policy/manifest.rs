@@ -60,8 +60,8 @@ fn a_fault_prints_as_compilers_print_it() {
     let fault = faults("schema = 2\n").remove(0);
     assert_eq!(
         fault.to_string(),
-        "dir/policy.toml:1:10: error: `schema` of the file is not a whole number from 1 to 1\n  \
-         hint: this is an integer; write a whole number from 1 to 1"
+        "dir/policy.toml:1:10: error: policies of schema 2 are not known here\n  \
+         hint: begin every policy file with schema = 1"
     );
 }
 

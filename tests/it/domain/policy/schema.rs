@@ -1,5 +1,7 @@
 //! What a tool's schema takes, what it tells conditions, and what is refused as a schema.
 
+mod properties;
+
 use std::collections::BTreeSet;
 
 use countersign::domain::policy::schema::{JsonType, Place, Schema, Step, Typed};
@@ -339,6 +341,15 @@ fn places_are_found_through_references_and_combinations() {
     assert_eq!(at(&schema, &["z"]), Place::Unknown);
     assert_eq!(at(&schema, &["note", "z"]), Place::Unknown);
     assert_eq!(at(&schema, &["choice", "z"]), Place::Unknown);
+}
+
+#[test]
+fn an_alternative_that_is_silent_about_a_property_leaves_it_to_the_others() {
+    let schema = json!({ "properties": { "a": {} }, "anyOf": [{ "properties": { "a": { "type": "object" } } }, {}] });
+    assert!(takes(&schema, &json!({ "a": "text" })));
+    assert_eq!(types(&schema, &["a"]).len(), 7);
+    let alone = json!({ "anyOf": [{ "properties": { "a": { "type": "boolean" } } }, { "properties": { "b": {} } }] });
+    assert_eq!(types(&alone, &["a"]), BTreeSet::from([JsonType::Boolean]));
 }
 
 #[test]
