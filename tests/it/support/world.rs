@@ -17,7 +17,7 @@ use countersign::{
         decide_call::{AllowedCall, DecideAnswer, DecideRequest, HeldCall, RefusedCall},
         error::Error,
         keys,
-        ports::{Clock, Entropy, EntryFilter, SharedStore},
+        ports::{Entropy, EntryFilter, SharedStore},
         report_outcome::OutcomeReport,
         review::{ReviewDecision, ReviewedApproval},
     },
@@ -48,10 +48,12 @@ use uuid::Uuid;
 use super::{
     clock::{ManualClock, START},
     entropy::CountingEntropy,
+    postgres::Schema,
+    store::sqlite_url,
 };
 
 /// Every engine that tests run on.
-const ENGINES: [Engine; 1] = [Engine::Sqlite];
+const ENGINES: [Engine; 2] = [Engine::Sqlite, Engine::Postgres];
 
 /// Where the service is said to be reached.
 pub(crate) const PUBLIC_URL: &str = "https://approve.acme.example";
@@ -143,7 +145,34 @@ impl Setup {
 /// A database that is gone when the last world on it is.
 struct Database {
     url: String,
-    _folder: Option<TempDir>,
+    keeper: Keeper,
+}
+
+enum Keeper {
+    Folder(TempDir),
+    Schema(Schema),
+}
+
+impl Database {
+    async fn new(engine: Engine) -> Self {
+        match engine {
+            Engine::Sqlite => {
+                let folder = TempDir::new().unwrap();
+                Self { url: sqlite_url(&folder), keeper: Keeper::Folder(folder) }
+            }
+            Engine::Postgres => {
+                let schema = Schema::create().await;
+                Self { url: schema.url(), keeper: Keeper::Schema(schema) }
+            }
+        }
+    }
+
+    async fn drop(self) {
+        match self.keeper {
+            Keeper::Folder(folder) => folder.close().unwrap(),
+            Keeper::Schema(schema) => schema.drop().await,
+        }
+    }
 }
 
 /// One instance of the application.
@@ -152,7 +181,6 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     /// The store itself, past whatever wraps the application's.
     pub(crate) store: SharedStore,
-    pub(crate) connected: ConnectedStore,
     pub(crate) permits: PermitVerifier,
     /// The agent `billing-bot`.
     pub(crate) bot: Caller,
@@ -225,7 +253,11 @@ pub(crate) async fn on_each_engine_with<F: Future<Output = ()> + Send + 'static>
     test: impl Fn(World) -> F,
 ) {
     for engine in ENGINES {
-        let outcome = tokio::spawn(test(World::with(engine, setup.clone()).await)).await;
+        let database = Arc::new(Database::new(engine).await);
+        let outcome = tokio::spawn(test(World::with(Arc::clone(&database), setup.clone()).await)).await;
+        if let Some(database) = Arc::into_inner(database) {
+            database.drop().await;
+        }
         if let Err(failure) = outcome {
             eprintln!("on {engine:?}");
             std::panic::resume_unwind(failure.into_panic());
@@ -234,19 +266,8 @@ pub(crate) async fn on_each_engine_with<F: Future<Output = ()> + Send + 'static>
 }
 
 impl World {
-    /// A world with the usual policy and reviewers on an empty database.
-    pub(crate) async fn on(engine: Engine) -> Self {
-        Self::with(engine, Setup::default()).await
-    }
-
     /// A world made so, on an empty database.
-    pub(crate) async fn with(engine: Engine, setup: Setup) -> Self {
-        let folder = TempDir::new().unwrap();
-        let url = match engine {
-            Engine::Sqlite => format!("sqlite://{}", folder.path().join("test.db").display()),
-            Engine::Postgres => panic!("Postgres is not there yet"),
-        };
-        let database = Arc::new(Database { url, _folder: Some(folder) });
+    async fn with(database: Arc<Database>, setup: Setup) -> Self {
         let connected = connected_to(&database).await;
         connected.migrate().await.unwrap();
         let store = connected.store();
@@ -255,18 +276,18 @@ impl World {
         for (name, role) in keys {
             keys::create_key(&store, &Actor::service(), &key_of(name, role), START).await.unwrap();
         }
-        Self::start(database, connected, Arc::new(ManualClock::new()), Arc::default(), setup)
+        Self::start(database, &connected, Arc::new(ManualClock::new()), Arc::default(), setup)
     }
 
     /// Another instance on the same database, with the same clock.
     pub(crate) async fn another_instance(&self, setup: Setup) -> Self {
         let connected = connected_to(&self.database).await;
-        Self::start(Arc::clone(&self.database), connected, Arc::clone(&self.clock), Arc::clone(&self.calls), setup)
+        Self::start(Arc::clone(&self.database), &connected, Arc::clone(&self.clock), Arc::clone(&self.calls), setup)
     }
 
     fn start(
         database: Arc<Database>,
-        connected: ConnectedStore,
+        connected: &ConnectedStore,
         clock: Arc<ManualClock>,
         calls: Arc<AtomicU32>,
         setup: Setup,
@@ -303,7 +324,6 @@ impl World {
             app: Arc::new(app),
             clock,
             store,
-            connected,
             permits,
             bot: caller("billing-bot", Role::Agent),
             other_bot: caller("other-bot", Role::Agent),
@@ -312,11 +332,6 @@ impl World {
             database,
             calls,
         }
-    }
-
-    /// The URL of the database.
-    pub(crate) fn url(&self) -> &str {
-        &self.database.url
     }
 
     /// A new call of `billing-bot`, to be sent as it is or changed first.
