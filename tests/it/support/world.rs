@@ -39,7 +39,7 @@ use countersign::{
         ids::{ClaimId, KeyId, RunId, ToolUseId},
         policy::{Policy, SourceFile},
     },
-    storage::{self, ConnectOptions, ConnectedStore, Engine},
+    storage::Engine,
 };
 use serde_json::{Map, Value};
 use tempfile::TempDir;
@@ -49,7 +49,7 @@ use super::{
     clock::{ManualClock, START},
     entropy::CountingEntropy,
     postgres::Schema,
-    store::sqlite_url,
+    store::{TestStore, sqlite_url},
 };
 
 /// Every engine that tests run on.
@@ -188,6 +188,8 @@ pub(crate) struct World {
     pub(crate) other_bot: Caller,
     pub(crate) ana: ReviewerCaller,
     pub(crate) bo: ReviewerCaller,
+    /// The store, and ways around it.
+    pub(crate) storage: TestStore,
     database: Arc<Database>,
     calls: Arc<AtomicU32>,
 }
@@ -268,32 +270,31 @@ pub(crate) async fn on_each_engine_with<F: Future<Output = ()> + Send + 'static>
 impl World {
     /// A world made so, on an empty database.
     async fn with(database: Arc<Database>, setup: Setup) -> Self {
-        let connected = connected_to(&database).await;
-        connected.migrate().await.unwrap();
-        let store = connected.store();
+        let storage = TestStore::new(database.url.clone()).await;
+        let store = storage.store();
         let keys =
             [("billing-bot", Role::Agent), ("other-bot", Role::Agent), ("ana", Role::Reviewer), ("bo", Role::Reviewer)];
         for (name, role) in keys {
             keys::create_key(&store, &Actor::service(), &key_of(name, role), START).await.unwrap();
         }
-        Self::start(database, &connected, Arc::new(ManualClock::new()), Arc::default(), setup)
+        Self::start(database, storage, Arc::new(ManualClock::new()), Arc::default(), setup)
     }
 
     /// Another instance on the same database, with the same clock.
     pub(crate) async fn another_instance(&self, setup: Setup) -> Self {
-        let connected = connected_to(&self.database).await;
-        Self::start(Arc::clone(&self.database), &connected, Arc::clone(&self.clock), Arc::clone(&self.calls), setup)
+        let storage = TestStore::new(self.database.url.clone()).await;
+        Self::start(Arc::clone(&self.database), storage, Arc::clone(&self.clock), Arc::clone(&self.calls), setup)
     }
 
     fn start(
         database: Arc<Database>,
-        connected: &ConnectedStore,
+        storage: TestStore,
         clock: Arc<ManualClock>,
         calls: Arc<AtomicU32>,
         setup: Setup,
     ) -> Self {
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
-        let store = connected.store();
+        let store = storage.store();
         let used = setup.wrap.map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
         let entries = setup.reviewers.iter().map(|(name, groups)| ReviewerEntry {
             name: ReviewerName::parse(name).unwrap(),
@@ -329,6 +330,7 @@ impl World {
             other_bot: caller("other-bot", Role::Agent),
             ana,
             bo,
+            storage,
             database,
             calls,
         }
@@ -424,6 +426,16 @@ impl World {
         self.store.approval(approval.id).await.unwrap().unwrap()
     }
 
+    /// Rewrites the stored arguments of an approval behind the service's back.
+    pub(crate) async fn tamper_with_payload(&self, approval: &Approval) {
+        let digest = match self.storage.engine() {
+            Engine::Sqlite => format!("x'{}'", approval.payload),
+            Engine::Postgres => format!("'\\x{}'", approval.payload),
+        };
+        let statement = format!("update payloads set body = replace(body, 'acme', 'evil') where digest = {digest}");
+        self.storage.execute(&statement).await.unwrap();
+    }
+
     /// Lets another policy decide.
     pub(crate) async fn accept(&self, text: &str) {
         self.app.accept_policy(policy(text), &files(text)).await.unwrap();
@@ -449,10 +461,6 @@ impl World {
         assert_eq!(verification.fault, None);
         assert_eq!(verification.head, self.store.head().await.unwrap());
     }
-}
-
-async fn connected_to(database: &Database) -> ConnectedStore {
-    storage::connect(&database.url, ConnectOptions { max_connections: 8 }).await.unwrap()
 }
 
 /// The members of a JSON object.
