@@ -164,7 +164,13 @@ impl App {
 }
 
 /// Runs a use case's transaction again while another one is in its way: nothing was committed then.
-async fn retrying<T, F: AsyncFnMut() -> Result<T, Error>>(mut attempt: F) -> Result<T, Error> {
+///
+/// `attempt` is not an `AsyncFn`, for the futures of one are not known to be `Send`.
+async fn retrying<T, F, A>(attempt: F) -> Result<T, Error>
+where
+    F: Fn() -> A,
+    A: Future<Output = Result<T, Error>>,
+{
     const ATTEMPTS: u32 = 5;
     for _ in 1..ATTEMPTS {
         match attempt().await {

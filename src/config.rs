@@ -80,6 +80,8 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[server]`.
     pub server: ServerSettings,
+    /// The names of the settings that were written, without their values: what the audit log keeps of them.
+    pub written: Vec<String>,
 }
 
 /// `[database]`.
@@ -188,8 +190,9 @@ impl Config {
     pub fn draft(sources: &Sources, parse_duration: ParseDuration) -> Draft {
         let mut faults = Vec::new();
         let tree = source::merge(sources, &mut faults);
+        let written = source::names(&tree);
         let reader = Reader::new(&sources.env, parse_duration, faults);
-        let config = Self::read(Section::root(&reader, tree));
+        let config = Self { written, ..Self::read(Section::root(&reader, tree)) };
         Draft { config, faults: reader.into_faults() }
     }
 
@@ -224,6 +227,7 @@ impl Config {
             audit: AuditSettings::read(root.section("audit")),
             limits: LimitSettings::read(root.section("limits")),
             server: ServerSettings::read(root.section("server"), listen),
+            written: Vec::new(),
         };
         root.finish();
         config

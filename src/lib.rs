@@ -6,6 +6,11 @@
 
 pub mod app;
 pub mod auth;
+pub mod cli;
 pub mod config;
 pub mod domain;
+pub mod http;
+pub mod server;
+pub mod storage;
 pub mod telemetry;
+pub mod worker;

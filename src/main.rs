@@ -1,3 +1,7 @@
 //! The `countersign` binary: hands the arguments to `cli` and returns its exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    countersign::cli::run(std::env::args_os())
+}

@@ -13,8 +13,6 @@ use tracing_subscriber::{
 /// [`EnvFilter`].
 pub const VARIABLE: &str = "COUNTERSIGN_LOG";
 
-const DEFAULT: &str = "info";
-
 /// The form of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -36,15 +34,15 @@ pub enum TelemetryError {
 }
 
 /// Sends the log lines of this process to standard error from now on, those that [`VARIABLE`] lets pass; when it is empty or
-/// not set, `info` and above.
+/// not set, those that `otherwise` does.
 ///
 /// # Errors
 ///
 /// [`TelemetryError`], when the filter is none or this was called before.
-pub fn start(format: Format) -> Result<(), TelemetryError> {
+pub fn start(format: Format, otherwise: &str) -> Result<(), TelemetryError> {
     let filter = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let filter = filter.map(|value| value.to_string_lossy().into_owned());
-    let subscriber = subscriber(format, filter.as_deref().unwrap_or(DEFAULT), std::io::stderr)?;
+    let subscriber = subscriber(format, filter.as_deref().unwrap_or(otherwise), std::io::stderr)?;
     subscriber.try_init().map_err(TelemetryError::Taken)
 }
 

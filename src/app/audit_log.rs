@@ -95,12 +95,12 @@ impl DecisionWriter {
     }
 
     async fn commit(&mut self, mut group: Vec<Waiting>) {
-        // Another instance's commit costs a round; so many in a row mean that something else is wrong.
+        // Another transaction's commit costs a round; so many in a row mean that something else is wrong.
         const ROUNDS: u32 = 50;
         for _ in 0..ROUNDS {
             match self.attempt(&group).await {
                 Ok(GroupAppend::Written) => return answer_all(group, &Ok(Appended::Written)),
-                Ok(GroupAppend::HeadMoved) => self.head = None,
+                Ok(GroupAppend::HeadMoved) | Err(StoreError::Contended(_)) => self.head = None,
                 Ok(GroupAppend::Guarded(indices)) => {
                     for index in indices.into_iter().rev() {
                         if index < group.len() {
@@ -225,7 +225,12 @@ pub async fn verify(store: &SharedStore) -> Result<Verification, StoreError> {
         }
     }
     let short = head.seq < recorded.seq || checkpoints.iter().any(|checkpoint| checkpoint.size > head.seq);
-    let fault = short.then_some((head.seq + 1, VerificationFault::Head));
+    let end = store.head().await?.seq;
+    let fault = if short {
+        Some((head.seq + 1, VerificationFault::Head))
+    } else {
+        (head.seq > end).then_some((end + 1, VerificationFault::Head))
+    };
     Ok(Verification { checked: head.seq, head, fault })
 }
 
@@ -311,7 +316,7 @@ impl App {
     /// As the store's.
     pub async fn record(&self, entry: Entry) -> Result<(), Error> {
         let entry = Arc::new(entry);
-        super::retrying(async || {
+        super::retrying(|| async {
             let mut tx = self.store.begin().await?;
             tx.append((*entry).clone());
             Ok(tx.commit().await?)

@@ -30,7 +30,7 @@ impl App {
             return Ok(None);
         }
         let checkpoint = self.signed(size, frontier, signer)?;
-        super::retrying(async || {
+        super::retrying(|| async {
             let mut tx = self.store.begin().await?;
             let stored = tx.insert_checkpoint(&checkpoint).await?;
             tx.commit().await?;

@@ -66,7 +66,7 @@ impl App {
         id: ApprovalId,
         presented: &Presented<'_>,
     ) -> Result<ClaimedCall, Error> {
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let policy = self.policy();
             let mut tx = self.store.begin().await?;
@@ -94,7 +94,7 @@ impl App {
         id: ApprovalId,
         claim: Option<&ClaimId>,
     ) -> Result<Timestamp, Error> {
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
@@ -150,8 +150,7 @@ impl App {
             tx.commit().await?;
             return Err(Error::ArgsMismatch);
         }
-        let objection = policy_objection(policy, &approval, judgement).or_else(|| self.votes_objection(&approval));
-        if let Some(objection) = objection {
+        if let Some(objection) = self.objection(&approval, judgement) {
             let mut refused = caller.entry(EventKind::ClaimRefused, now);
             refused.reason_code = Some("policy_changed".to_owned());
             refused.reason = Some(objection.clone());
@@ -254,6 +253,11 @@ impl App {
         Ok(body.get("context").filter(|context| !context.is_null()).cloned())
     }
 
+    /// Why an approval does not carry a claim now, if it does not.
+    pub(super) fn objection(&self, approval: &Approval, judgement: &Judgement) -> Option<String> {
+        policy_objection(approval, judgement).or_else(|| self.votes_objection(approval))
+    }
+
     /// Why the votes no longer meet the requirement: each voter must still be a configured member.
     fn votes_objection(&self, approval: &Approval) -> Option<String> {
         let (State::Approved(approved) | State::Executed(Execution { approved, .. })) = &approval.state else {
@@ -273,15 +277,13 @@ impl App {
     }
 }
 
-/// Why today's policy does not stand behind an approval of yesterday's, if it does not.
+/// Why today's policy and facts do not stand behind an approval of yesterday's, if they do not. The policy may be the
+/// same: rules read the time as well.
 ///
 /// The verdict may not be stricter, no rule may ask now that did not ask then, the requirement may not be higher.
-pub(super) fn policy_objection(policy: &Policy, approval: &Approval, judgement: &Judgement) -> Option<String> {
+pub(super) fn policy_objection(approval: &Approval, judgement: &Judgement) -> Option<String> {
     if judgement.verdict == Verdict::Deny {
         return Some(format!("it denies the call now ({})", judgement.reason.code));
-    }
-    if policy.version() == &approval.policy_version {
-        return None;
     }
     if let Some(rule) = judgement.asked_by.iter().find(|rule| !approval.asked_by.contains(*rule)) {
         return Some(format!("rule `{rule}` asks for a human now and did not then"));

@@ -8,7 +8,7 @@ use super::{
     audit_log::{Appended, DecisionRecord},
     claim_call::{ClaimedCall, Presented, policy_objection},
     error::{AlreadyExecuted, Error},
-    ports::{Change, Guard, IdempotencyRecord, Permit, PermitKey, Tx},
+    ports::{Change, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, Tx},
     retrying,
 };
 use crate::domain::{
@@ -144,10 +144,8 @@ impl App {
         let now = self.now();
         let policy = self.policy();
         let mut judgement = judge(&policy, &request.call, &Facts::default(), now);
-        if request.hold && judgement.verdict < Verdict::RequireApproval {
-            judgement.verdict = Verdict::RequireApproval;
-            let text = "the caller asked for a human".to_owned();
-            judgement.reason = Reason { code: ReasonCode::HoldRequested, text, rule: None };
+        if request.hold {
+            judgement = at_least_held(judgement, ReasonCode::HoldRequested, "the caller asked for a human");
         }
         let judged = Judged { policy: &policy, request, judgement, now };
         let needs_locks = judged.judgement.verdict == Verdict::RequireApproval || request.idempotency.is_some();
@@ -165,7 +163,7 @@ impl App {
                 Appended::Guarded => {}
             }
         }
-        retrying(async || {
+        retrying(|| async {
             let tx = self.store.begin().await?;
             self.settle_call(tx, caller, &judged).await
         })
@@ -199,13 +197,21 @@ impl App {
             let approval = self.with_time_recorded(tx.as_mut(), stored, *now).await?;
             if approval.args_hash != request.call.args.hash() || !names_tool(judged, &approval) {
                 let mut entry = caller.entry(EventKind::CallReused, *now);
-                entry.tool.clone_from(&judgement.tool);
-                tx.append(about(&approval, entry));
+                entry.tool = Some(judgement.tool.clone().unwrap_or_else(|| request.call.tool.clone()));
+                tx.append(Entry { call: Some(key.clone()), ..about(&approval, entry) });
                 tx.commit().await?;
                 return Err(Error::ToolUseIdReused);
             }
             attempt = approval.attempt + 1;
-            match next_step(&approval, judged, remembered.is_some()) {
+            let objection = match &approval.state {
+                State::Approved(_) => self.objection(&approval, judgement),
+                State::Pending { .. }
+                | State::Denied(_)
+                | State::Expired { .. }
+                | State::Cancelled { .. }
+                | State::Executed(_) => None,
+            };
+            match next_step(&approval, judged, objection, remembered.is_some()) {
                 NextStep::Answer(answer) => {
                     tx.commit().await?;
                     return self.with_result(&approval, answer).await;
@@ -230,12 +236,20 @@ impl App {
                 }
                 NextStep::DecideAfresh => {}
             }
-        } else if let Some(record) = remembered {
-            tx.commit().await?;
-            return Ok(answer_from_memory(&record));
         }
         let decision = self.settled(tx.as_mut(), judged, attempt).await?;
-        self.record_settled(tx, caller, judged, decision, attempt).await
+        match &remembered {
+            Some(record) if attempt == 1 => match refusal_from_memory(record) {
+                Some(refusal) => return Ok(DecideAnswer::Refused(refusal)),
+                // What was permitted then is answered again only as long as it still is.
+                None if decision.judgement.verdict <= Verdict::AllowAudited => {
+                    return self.final_answer(judged, &decision.judgement, record.decision);
+                }
+                None => {}
+            },
+            Some(_) | None => {}
+        }
+        self.record_settled(tx, caller, judged, decision, attempt, remembered.is_none()).await
     }
 
     async fn settled(&self, tx: &mut dyn Tx, judged: &Judged<'_>, attempt: u32) -> Result<Decision, Error> {
@@ -252,7 +266,12 @@ impl App {
             refused_of_tool_in_run,
             voters: self.voters.clone(),
         };
-        let decision = settle(policy, judgement.clone(), &facts);
+        let judgement = if attempt == 1 {
+            judgement.clone()
+        } else {
+            at_least_held(judgement.clone(), ReasonCode::HeldBefore, "the call was held before")
+        };
+        let decision = settle(policy, judgement, &facts);
         if attempt > MAX_ATTEMPTS && decision.judgement.verdict == Verdict::RequireApproval {
             let text = "the call was held too often without coming to a run";
             return Ok(denied(decision.judgement, ReasonCode::ExpiredTooOften, text));
@@ -268,6 +287,7 @@ impl App {
         judged: &Judged<'_>,
         settled: Decision,
         attempt: u32,
+        first_of_its_key: bool,
     ) -> Result<DecideAnswer, Error> {
         let Judged { request, now, .. } = judged;
         let key = &request.call.key;
@@ -292,7 +312,11 @@ impl App {
                     Some(stored) => Some(self.with_time_recorded(tx.as_mut(), stored, *now).await?),
                     None => None,
                 };
-                let approval = match alike.filter(|approval| approval.next_deadline().is_some()) {
+                // What it asks for must be all that is asked for now: context and time may differ.
+                let alike = alike.filter(|approval| {
+                    approval.next_deadline().is_some() && policy_objection(approval, &settled.judgement).is_none()
+                });
+                let approval = match alike {
                     Some(approval) => {
                         entry.approval = Some(approval.id);
                         entry.code = Some(approval.code.clone());
@@ -325,7 +349,7 @@ impl App {
                 self.final_answer(judged, &settled.judgement, id)?
             }
         };
-        if let Some(idempotency) = &request.idempotency {
+        if let Some(idempotency) = request.idempotency.as_ref().filter(|_| first_of_its_key) {
             let record = IdempotencyRecord {
                 caller: caller.principal.name().to_string(),
                 route: idempotency.route.to_owned(),
@@ -335,13 +359,9 @@ impl App {
                 answer: memory_of(&answer),
                 created_at: *now,
             };
-            if let Some(first) = tx.remember(&record).await? {
-                // A racing twin of this request, under another run's lock, was first; nothing of this one is kept.
-                return if first.body_hash == record.body_hash {
-                    Ok(answer_from_memory(&first))
-                } else {
-                    Err(Error::IdempotencyConflict)
-                };
+            if tx.remember(&record).await?.is_some() {
+                // A racing twin was first. Nothing of this one is kept, and the next attempt finds what became of that.
+                return Err(StoreError::Contended("the Idempotency-Key was just used".to_owned()).into());
             }
         }
         tx.commit().await?;
@@ -535,7 +555,7 @@ enum NextStep {
     DecideAfresh,
 }
 
-fn next_step(approval: &Approval, judged: &Judged<'_>, remembered: bool) -> NextStep {
+fn next_step(approval: &Approval, judged: &Judged<'_>, objection: Option<String>, remembered: bool) -> NextStep {
     let held = || {
         let held = HeldCall { decision: approval.decision, approval: approval.clone() };
         NextStep::Answer(Ok(DecideAnswer::Held(Box::new(held))))
@@ -543,7 +563,7 @@ fn next_step(approval: &Approval, judged: &Judged<'_>, remembered: bool) -> Next
     let refused = |refusal| NextStep::Answer(Ok(DecideAnswer::Refused(refusal)));
     match &approval.state {
         State::Pending { .. } => held(),
-        State::Approved(_) => match policy_objection(judged.policy, approval, &judged.judgement) {
+        State::Approved(_) => match objection {
             Some(objection) => NextStep::Supersede(objection),
             None if judged.request.claim && approval.claimable(None, false, judged.now) == Ok(Claimable::Now) => {
                 NextStep::Claim
@@ -625,6 +645,7 @@ fn decision_payload(request: &DecideRequest, judgement: &Judgement, salt: Salt) 
         | ReasonCode::Default
         | ReasonCode::NotSandboxed
         | ReasonCode::HoldRequested
+        | ReasonCode::HeldBefore
         | ReasonCode::DeniedBefore
         | ReasonCode::NoReviewer
         | ReasonCode::OpenApprovalsOfRun
@@ -652,15 +673,20 @@ fn decision_payload(request: &DecideRequest, judgement: &Judgement, salt: Salt) 
     Ok(Payload::new(serde_json::to_string(&body).map_err(unwritable)?, salt))
 }
 
-/// What an idempotency record keeps of an answer. A held call's approval tells its own state.
+/// The judgement, asking for a human at least.
+fn at_least_held(mut judgement: Judgement, code: ReasonCode, text: &str) -> Judgement {
+    if judgement.verdict < Verdict::RequireApproval {
+        judgement.verdict = Verdict::RequireApproval;
+        judgement.reason = Reason { code, text: text.to_owned(), rule: None };
+    }
+    judgement
+}
+
+/// What an idempotency record keeps of an answer: why it was refused. A held call's approval tells its own state, and
+/// whether a call is still permitted is decided again.
 fn memory_of(answer: &DecideAnswer) -> Value {
     match answer {
-        DecideAnswer::Allowed(allowed) => json!({
-            "verdict": allowed.verdict,
-            "args_hash": allowed.args_hash,
-            "obligations": allowed.obligations,
-        }),
-        DecideAnswer::Held(_) | DecideAnswer::Claimed(..) => Value::Null,
+        DecideAnswer::Allowed(_) | DecideAnswer::Held(_) | DecideAnswer::Claimed(..) => Value::Null,
         DecideAnswer::Refused(RefusedCall::InvalidArguments { faults }) => json!({ "faults": faults }),
         DecideAnswer::Refused(RefusedCall::Declined { approval, message }) => {
             json!({ "declined": approval, "message": message })
@@ -669,31 +695,16 @@ fn memory_of(answer: &DecideAnswer) -> Value {
     }
 }
 
-/// The remembered answer of a call that was not held. A permit is not remembered: it would be out of date.
-fn answer_from_memory(record: &IdempotencyRecord) -> DecideAnswer {
-    let field = |name: &str| record.answer.get(name).cloned().unwrap_or_default();
-    let allowed = serde_json::from_value::<Verdict>(field("verdict"))
-        .ok()
-        .zip(serde_json::from_value::<ArgsHash>(field("args_hash")).ok());
-    if let Some((verdict @ (Verdict::Allow | Verdict::AllowAudited), args_hash)) = allowed {
-        let obligations = match field("obligations") {
-            Value::Object(obligations) => obligations,
-            _ => Map::new(),
-        };
-        return DecideAnswer::Allowed(AllowedCall {
-            decision: record.decision,
-            verdict,
-            args_hash,
-            obligations,
-            permit: None,
-        });
-    }
+/// The remembered refusal of a call that was not held; `None` when it was permitted.
+fn refusal_from_memory(record: &IdempotencyRecord) -> Option<RefusedCall> {
+    let answer = record.answer.as_object()?;
+    let field = |name: &str| answer.get(name).cloned().unwrap_or_default();
     if let Ok(faults) = serde_json::from_value::<Vec<ArgumentFault>>(field("faults")) {
-        return DecideAnswer::Refused(RefusedCall::InvalidArguments { faults });
+        return Some(RefusedCall::InvalidArguments { faults });
     }
     if let Ok(approval) = serde_json::from_value::<ApprovalId>(field("declined")) {
         let message = serde_json::from_value(field("message")).unwrap_or_default();
-        return DecideAnswer::Refused(RefusedCall::Declined { approval, message });
+        return Some(RefusedCall::Declined { approval, message });
     }
-    DecideAnswer::Refused(RefusedCall::Bland { reason: ReasonCode::DeniedBefore })
+    Some(RefusedCall::Bland { reason: ReasonCode::DeniedBefore })
 }

@@ -14,7 +14,7 @@ impl App {
         let due = self.store.due_approvals(self.now(), BATCH).await?;
         let mut changed = 0;
         for id in due {
-            changed += retrying(async || {
+            changed += retrying(|| async {
                 let mut tx = self.store.begin().await?;
                 let Some(stored) = tx.approval(id).await? else { return Ok(0) };
                 let before = stored.state.clone();

@@ -17,7 +17,7 @@ use crate::domain::{
 /// # Errors
 /// As the store's.
 pub async fn create_key(store: &SharedStore, actor: &Actor, key: &KeyRecord, now: Timestamp) -> Result<(), Error> {
-    retrying(async || {
+    retrying(|| async {
         let mut tx = store.begin().await?;
         tx.insert_key(key).await?;
         let mut entry = Entry::new(EventKind::KeyCreated, now, actor.clone());
@@ -37,7 +37,7 @@ pub async fn create_key(store: &SharedStore, actor: &Actor, key: &KeyRecord, now
 /// # Errors
 /// [`Error::NotFound`] when there is none of this id or it is revoked already.
 pub async fn revoke_key(store: &SharedStore, actor: &Actor, id: KeyId, now: Timestamp) -> Result<(), Error> {
-    retrying(async || {
+    retrying(|| async {
         let mut tx = store.begin().await?;
         if !tx.revoke_key(id, now).await? {
             return Err(Error::NotFound);

@@ -21,28 +21,40 @@ impl App {
     /// # Errors
     /// As the store's; the policy before stays in force then.
     pub async fn accept_policy(&self, policy: Policy, files: &[SourceFile]) -> Result<(), Error> {
+        self.store_policy(policy.version(), files).await?;
+        self.policy.store(policy.into());
+        Ok(())
+    }
+
+    /// Stores the policy that decides from the start on, which consists of `files`.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn record_policy(&self, files: &[SourceFile]) -> Result<(), Error> {
+        self.store_policy(self.policy().version(), files).await
+    }
+
+    async fn store_policy(&self, version: &PolicyVersion, files: &[SourceFile]) -> Result<(), Error> {
         let before = self.policy().version().clone();
         let known = self.store.policy(&before).await?.map(|stored| stored.files).unwrap_or_default();
         let changed = changed_files(&known, files);
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let stored = StoredPolicy {
-                version: policy.version().clone(),
+                version: version.clone(),
                 files: files.iter().map(|file| (file.path.clone(), file.text.clone())).collect(),
                 accepted_at: now,
             };
             let mut tx = self.store.begin().await?;
             tx.insert_policy(&stored).await?;
             let mut entry = Entry::new(EventKind::PolicyLoaded, now, Actor::service());
-            entry.policy_version = Some(policy.version().to_string());
+            entry.policy_version = Some(version.to_string());
             entry.detail.insert("changed".to_owned(), changed.clone().into());
             tx.append(entry);
             tx.announce(Change::Policy);
             Ok(tx.commit().await?)
         })
-        .await?;
-        self.policy.store(policy.into());
-        Ok(())
+        .await
     }
 
     /// Records that a policy was refused; the last good one stays in force.

@@ -375,10 +375,11 @@ pub trait Tx: Send {
     /// Stores the new state of a locked approval.
     async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError>;
 
-    /// Lets `call` be held by `approval` from now on.
+    /// Lets `call` be held by `approval` from now on. Something must be appended in the same transaction, here and when
+    /// a denial is stored: the guards of [`Store::append_decisions`] count on a moved head.
     async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError>;
 
-    /// Every call that is or was held by this approval.
+    /// Every call that this approval holds, and no newer one.
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError>;
 
     /// Keeps a payload.

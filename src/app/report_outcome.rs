@@ -38,7 +38,7 @@ impl App {
     /// # Errors
     /// [`Error::OutcomeStands`] for a different second one, and what else stands in the way.
     pub async fn report_outcome(&self, caller: &Caller, id: ApprovalId, outcome: &OutcomeReport) -> Result<(), Error> {
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
@@ -58,10 +58,8 @@ impl App {
                 Err(refused) => return Err(refused.into()),
             };
             let event = match taken {
-                Taken::Repeated => {
-                    tx.commit().await?;
-                    return Ok(());
-                }
+                // Nothing changes, and what was written again is not kept: the transaction is dropped.
+                Taken::Repeated => return Ok(()),
                 Taken::Recorded => EventKind::Outcome,
                 Taken::GivenBack => EventKind::ClaimReturned,
                 Taken::Late => EventKind::OutcomeLate,
@@ -101,7 +99,7 @@ impl App {
         if !matches!(decided.verdict, Some(Verdict::Allow | Verdict::AllowAudited)) {
             return Err(Error::Invalid("this decision permitted nothing that could have an outcome".to_owned()));
         }
-        retrying(async || {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let payload = self.outcome_payload(tx.as_mut(), outcome, None).await?;
@@ -128,8 +126,8 @@ impl App {
     ///
     /// # Errors
     /// When it is decided otherwise, or claimed.
-    pub async fn cancel_call(&self, caller: &Caller, id: ApprovalId) -> Result<Approval, Error> {
-        retrying(async || {
+    pub async fn cancel_call(&self, caller: &Caller, id: ApprovalId, reason: Option<&str>) -> Result<Approval, Error> {
+        retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
@@ -138,6 +136,9 @@ impl App {
                 tx.update_approval(&approval).await?;
                 let mut entry = caller.entry(EventKind::ApprovalCancelled, now);
                 entry.reason_code = Some("cancelled_by_requester".to_owned());
+                if let Some(reason) = reason {
+                    entry.payload = Some(self.keep_sentences(tx.as_mut(), json!({ "reason": reason })).await?);
+                }
                 tx.append(about(&approval, entry));
                 tx.announce(Change::Approval(approval.id));
             }

@@ -153,7 +153,7 @@ impl App {
         id: ApprovalId,
         decision: &ReviewDecision,
     ) -> Result<ReviewedApproval, Error> {
-        let approval = retrying(async || {
+        let approval = retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
@@ -268,7 +268,7 @@ impl App {
         event: EventKind,
         apply: impl Fn(Approval, Timestamp) -> Result<Approval, Error>,
     ) -> Result<ReviewedApproval, Error> {
-        let approval = retrying(async || {
+        let approval = retrying(|| async {
             let now = self.now();
             let mut tx = self.store.begin().await?;
             let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
@@ -326,7 +326,7 @@ impl App {
         Ok(Some(self.keep_sentences(tx, body).await?))
     }
 
-    async fn keep_sentences(&self, tx: &mut dyn Tx, body: Value) -> Result<PayloadDigest, Error> {
+    pub(super) async fn keep_sentences(&self, tx: &mut dyn Tx, body: Value) -> Result<PayloadDigest, Error> {
         let payload = Payload::new(body.to_string(), self.salt()?);
         tx.insert_payload(&payload).await?;
         Ok(payload.digest())

@@ -96,6 +96,15 @@ pub(super) fn merge(sources: &Sources, faults: &mut Vec<ConfigFault>) -> BTreeMa
     tree
 }
 
+/// The name of every value in the tree, `table.key`, in order.
+pub(super) fn names(tree: &BTreeMap<String, Node>) -> Vec<String> {
+    let of_node = |(key, node): (&String, &Node)| match node {
+        Node::Table(below) => names(below).into_iter().map(|name| format!("{key}.{name}")).collect(),
+        Node::File(_) | Node::Variable { .. } => vec![key.clone()],
+    };
+    tree.iter().flat_map(of_node).collect()
+}
+
 fn is_setting(name: &str) -> bool {
     !NO_SETTINGS.contains(&name) && !name.starts_with(TESTS)
 }

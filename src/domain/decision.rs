@@ -40,6 +40,8 @@ pub enum ReasonCode {
     NotSandboxed,
     /// The caller asked for a human although policy would allow.
     HoldRequested,
+    /// The call was held before: policy that has loosened since opens no second way to run it.
+    HeldBefore,
     /// A reviewer denied the same call before.
     DeniedBefore,
     /// No reviewer could ever meet the requirement.
@@ -70,6 +72,7 @@ impl ReasonCode {
             Self::Default => "default",
             Self::NotSandboxed => "not_sandboxed",
             Self::HoldRequested => "hold_requested",
+            Self::HeldBefore => "held_before",
             Self::DeniedBefore => "denied_before",
             Self::NoReviewer => "no_reviewer",
             Self::OpenApprovalsOfRun => "open_approvals_of_run",

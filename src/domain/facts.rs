@@ -1,11 +1,15 @@
 //! What the decision needs to know beside policy and call. Absent is not empty: what reads an absent fact fails.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{approval::requirement::Requirement, identity::ReviewerDirectory, ids::ApprovalId};
+use super::{
+    approval::requirement::Requirement,
+    identity::{Reviewer, ReviewerDirectory},
+    ids::ApprovalId,
+};
 
 /// Facts for `judge`: gathered before the decision, without locks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,35 +53,30 @@ pub struct StandingDenial {
     pub message_to_agent: Option<String>,
 }
 
-/// How many configured reviewers there are, and in which groups.
+/// The configured reviewers, each by nothing but the groups he is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Voters {
-    /// All reviewers.
-    pub total: u32,
-    /// Reviewers of each group that has any.
-    pub by_group: BTreeMap<String, u32>,
-}
+#[serde(transparent)]
+pub struct Voters(Vec<BTreeSet<String>>);
 
 impl Voters {
-    /// Counts the directory.
+    /// Everybody in the directory.
     pub fn of(directory: &ReviewerDirectory) -> Self {
-        let mut voters = Self::default();
-        for reviewer in directory.iter() {
-            voters.total = voters.total.saturating_add(1);
-            for group in &reviewer.groups {
-                let count = voters.by_group.entry(group.to_string()).or_default();
-                *count = count.saturating_add(1);
-            }
-        }
-        voters
+        let groups = |reviewer: &Reviewer| reviewer.groups.iter().map(ToString::to_string).collect();
+        Self(directory.iter().map(groups).collect())
     }
 
-    /// Whether these reviewers could ever meet `requirement`.
+    /// Whether there is nobody.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether somebody is in `group`.
+    pub fn any_in(&self, group: &str) -> bool {
+        self.0.iter().any(|groups| groups.contains(group))
+    }
+
+    /// Whether these reviewers could ever meet `requirement`, each filling one place.
     pub fn could_meet(&self, requirement: &Requirement) -> bool {
-        requirement.anyone <= self.total
-            && requirement
-                .groups
-                .iter()
-                .all(|(group, count)| self.by_group.get(group).copied().unwrap_or_default() >= *count)
+        requirement.is_met_by_people_in(self.0.iter())
     }
 }

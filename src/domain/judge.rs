@@ -185,7 +185,8 @@ impl Draft {
             return Vec::new();
         }
         let id = call.key.agent.as_str();
-        let agent = json!({ "id": id, "labels": policy.agent(id).map(|agent| &agent.labels) });
+        let labels = policy.agent(id).map(|agent| agent.labels.clone()).unwrap_or_default();
+        let agent = json!({ "id": id, "labels": labels });
         let inputs = Inputs::new(InputParts {
             args: call.args.value(),
             resolved: &self.judgement.resolved,

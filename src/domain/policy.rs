@@ -14,6 +14,7 @@ use self::{condition::Condition, schema::Schema};
 use super::{
     approval::requirement::Requirement,
     canon::Kind,
+    facts::Voters,
     verdict::{Risk, Verdict},
 };
 
@@ -58,6 +59,11 @@ pub fn schema_files(files: &[SourceFile]) -> BTreeSet<String> {
 pub struct PolicyVersion(String);
 
 impl PolicyVersion {
+    /// The version of these files, whether or not they load.
+    pub fn of(files: &[SourceFile]) -> Self {
+        compile::version(files)
+    }
+
     /// The version with this text, as the store returns it.
     pub fn from_stored(text: String) -> Self {
         Self(text)
@@ -205,7 +211,16 @@ impl Policy {
     /// # Errors
     /// Everything wrong with it, at once. What a later version will build is refused too, and says so.
     pub fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
-        compile::load(files)
+        compile::load(files, None)
+    }
+
+    /// As [`Policy::load`], where the configured reviewers are known: a group that none of them is in is an error too,
+    /// unless there are none at all.
+    ///
+    /// # Errors
+    /// Everything wrong with it, at once.
+    pub fn load_for(files: &[SourceFile], voters: &Voters) -> Result<Loaded, Vec<Fault>> {
+        compile::load(files, Some(voters))
     }
 
     /// The version that decisions name.

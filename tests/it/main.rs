@@ -3,10 +3,20 @@
 //! Each is marked `cfg(test)` so that the lints which forbid panics know it, its plain functions included, for a test.
 
 #[cfg(test)]
+mod app;
+#[cfg(test)]
 mod auth;
+#[cfg(test)]
+mod cli;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod domain;
+#[cfg(test)]
+mod storage;
+#[cfg(test)]
+mod support;
 #[cfg(test)]
 mod telemetry;

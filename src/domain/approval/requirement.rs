@@ -1,6 +1,9 @@
 //! Who must approve a held call, and under which conditions: the strictest sum of everything that asked.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -81,31 +84,43 @@ impl Requirement {
     /// A vote fills one place of a named group its voter was in; whoever is in several groups fills the place that
     /// leaves the others fillable, so the votes are matched to places, not counted per group.
     pub fn is_met_by(&self, votes: &[Vote]) -> bool {
+        self.is_met_by_people_in(votes.iter().map(|vote| &vote.groups))
+    }
+
+    /// Whether people who are in these groups could meet it, if all of them approved.
+    pub fn is_met_by_people_in<'a>(&self, groups: impl Iterator<Item = &'a BTreeSet<String>>) -> bool {
+        let voters: Vec<_> = groups.collect();
         let places: Vec<&str> =
             self.groups.iter().flat_map(|(group, count)| (0..*count).map(move |_| group.as_str())).collect();
         let mut filled: Vec<Option<usize>> = vec![None; places.len()];
-        for voter in 0..votes.len() {
+        for voter in 0..voters.len() {
             let mut tried = vec![false; places.len()];
-            seat(voter, votes, &places, &mut filled, &mut tried);
+            seat(voter, &voters, &places, &mut filled, &mut tried);
         }
-        let approvals = u32::try_from(votes.len()).unwrap_or(u32::MAX);
+        let approvals = u32::try_from(voters.len()).unwrap_or(u32::MAX);
         filled.iter().all(Option::is_some) && approvals >= self.anyone
     }
 }
 
 /// Finds a place for `voter`, moving earlier voters to other places where that frees one (Kuhn's augmenting path).
-fn seat(voter: usize, votes: &[Vote], places: &[&str], filled: &mut [Option<usize>], tried: &mut [bool]) -> bool {
-    let Some(vote) = votes.get(voter) else { return false };
+fn seat(
+    voter: usize,
+    voters: &[&BTreeSet<String>],
+    places: &[&str],
+    filled: &mut [Option<usize>],
+    tried: &mut [bool],
+) -> bool {
+    let Some(groups) = voters.get(voter) else { return false };
     for (index, group) in places.iter().enumerate() {
         let free = tried.get(index).is_some_and(|tried| !tried);
-        if !free || !vote.groups.contains(*group) {
+        if !free || !groups.contains(*group) {
             continue;
         }
         if let Some(tried) = tried.get_mut(index) {
             *tried = true;
         }
         let holder = filled.get(index).copied().flatten();
-        if holder.is_none_or(|holder| seat(holder, votes, places, filled, tried)) {
+        if holder.is_none_or(|holder| seat(holder, voters, places, filled, tried)) {
             if let Some(place) = filled.get_mut(index) {
                 *place = Some(voter);
             }

@@ -21,40 +21,64 @@ use super::{
 };
 use crate::domain::{
     canon::{Kind, Shape},
+    facts::Voters,
     verdict::{Risk, Verdict},
 };
 
 const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
 const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused_per_run: 5 };
 
-/// Loads the policy in `files`; see [`Policy::load`].
-pub(super) fn load(files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
+/// Loads the policy in `files`, for these `voters` if they are known; see [`Policy::load`] and [`Policy::load_for`].
+pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Loaded, Vec<Fault>> {
     if !files.iter().any(|file| manifest::is_policy_file(&file.path)) {
-        return Err(vec![Fault {
-            file: String::new(),
-            line: 1,
-            column: 1,
-            severity: Severity::Error,
-            message: "there is no policy file".to_owned(),
-            hint: "a policy is one or more .toml files, other than *.cases.toml".to_owned(),
-        }]);
+        let hint = "a policy is one or more .toml files, other than *.cases.toml";
+        return Err(vec![whole(String::new(), "there is no policy file", hint)]);
+    }
+    if let Some(odd) = files.iter().find(|file| file.path.contains(char::is_control)) {
+        // The version lists paths by lines.
+        let hint = "rename the file";
+        return Err(vec![whole(odd.path.escape_debug().to_string(), "a path with a control character", hint)]);
     }
     let mut faults = Faults::new(files);
     let manifest = manifest::read(&mut faults);
-    let policy =
-        Compiling { manifest: &manifest, faults: &mut faults, rule_ids: HashMap::new() }.policy(version(files));
+    let compiling = Compiling { manifest: &manifest, faults: &mut faults, voters, rule_ids: HashMap::new() };
+    let policy = compiling.policy(version(files));
     if !faults.any_error() {
         lint::check(&manifest, &policy, &mut faults);
     }
     let refused = faults.any_error();
     let found = faults.into_sorted();
-    if refused { Err(found) } else { Ok(Loaded { policy, warnings: found }) }
+    match (refused, complete(&manifest, &policy)) {
+        (false, true) => Ok(Loaded { policy, warnings: found }),
+        (true, _) => Err(found),
+        (false, false) => {
+            let hint = "this is an error in Countersign; please report it with the policy";
+            Err(vec![whole(String::new(), "a part of the policy was refused without a reason", hint)])
+        }
+    }
+}
+
+/// A fault of the files as a whole.
+fn whole(file: String, message: &str, hint: &str) -> Fault {
+    let (message, hint) = (message.to_owned(), hint.to_owned());
+    Fault { file, line: 1, column: 1, severity: Severity::Error, message, hint }
+}
+
+/// Whether everything that restricts a call is in the policy. What is left out must have been reported as a fault; were
+/// it ever not, a missing rule would be a permission.
+fn complete(manifest: &Manifest, policy: &Policy) -> bool {
+    let tool = |entry: &ToolEntry| {
+        policy
+            .tool(&entry.name.value)
+            .is_some_and(|tool| tool.rules.len() == entry.rules.len() && tool.arguments.len() == entry.arguments.len())
+    };
+    manifest.tools.values().all(tool) && manifest.agents.len() == policy.agents.len()
 }
 
 /// The version of a policy: SHA-256 over one line per policy and schema file, in the order of their paths' bytes:
 /// the SHA-256 of the file in 64 hexadecimal digits, two spaces, the relative path, a line feed. That is what
 /// `sha256sum` prints, so that anyone can compute it.
-fn version(files: &[SourceFile]) -> PolicyVersion {
+pub(super) fn version(files: &[SourceFile]) -> PolicyVersion {
     let schemas = manifest::schema_files(files);
     let belongs = |file: &&SourceFile| manifest::is_policy_file(&file.path) || schemas.contains(&file.path);
     let texts: BTreeMap<&str, &str> =
@@ -69,6 +93,8 @@ fn version(files: &[SourceFile]) -> PolicyVersion {
 struct Compiling<'m, 'r, 's> {
     manifest: &'m Manifest,
     faults: &'r mut Faults<'s>,
+    /// The configured reviewers, where they are known.
+    voters: Option<&'r Voters>,
     /// Where each rule's id stands.
     rule_ids: HashMap<&'m str, &'m Place>,
 }
@@ -208,15 +234,10 @@ impl<'m> Compiling<'m, '_, '_> {
             self.take_rule_id(rule);
             let verdict = rule.verdict.as_ref();
             let loosens = verdict.zip(default).is_some_and(|(verdict, default)| verdict.value < default);
-            if let Some(verdict) = verdict.filter(|_| loosens) {
-                if open {
-                    let hint =
-                        "no rule can vouch for properties that have no name; close the schema, or let people decide";
-                    self.faults.error(&verdict.at, "a rule that loosens an open tool", hint);
-                }
-                if unconfined && verdict.value < Verdict::RequireApproval {
-                    self.faults.error(&verdict.at, "a rule that loosens a tool that runs commands", UNCONFINED_HINT);
-                }
+            if let Some(verdict) = verdict.filter(|verdict| loosens && verdict.value < Verdict::RequireApproval)
+                && unconfined
+            {
+                self.faults.error(&verdict.at, "a rule that loosens a tool that runs commands", UNCONFINED_HINT);
             }
             let Some(schema) = &schema else { continue };
             // What a faulty declaration resolves to is not known.
@@ -405,6 +426,13 @@ impl<'m> Compiling<'m, '_, '_> {
         let Some(entry) = entry else { return ApprovalTerms::default() };
         unsupported::approval(self.faults, entry);
         let groups = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value);
+        // With no reviewer at all every call that would be held is denied, and the service starts and says so.
+        if let Some(voters) = self.voters.filter(|voters| voters.total > 0) {
+            for group in groups.clone().filter(|group| !voters.by_group.contains_key(&group.value)) {
+                let hint = "groups are those of [reviewers] in the settings";
+                self.faults.error(&group.at, format!("no configured reviewer is in the group `{}`", group.value), hint);
+            }
+        }
         ApprovalTerms {
             quorum: entry.quorum.as_ref().map_or(1, |quorum| quorum.value),
             reviewers: groups.map(|group| group.value.clone()).collect(),

@@ -20,6 +20,8 @@ use crate::domain::verdict::{Risk, Verdict};
 
 mod table;
 
+/// The version of this grammar.
+const SCHEMA: u32 = 1;
 /// The longest an approval may wait.
 const MAX_TTL: Duration = Duration::from_secs(30 * 86_400);
 /// The longest a claim may go without an outcome.
@@ -218,11 +220,13 @@ impl Reading<'_, '_> {
             return;
         }
         let mut table = Table::new(Section::File, "the file", start.clone(), document.get_ref());
-        match table.number("schema", 1..=1, self.faults) {
-            Some(_) => {}
-            None if table.missing("schema") => {
-                self.faults.error(&start, "no `schema`", "begin every policy file with schema = 1");
+        let hint = format!("begin every policy file with schema = {SCHEMA}");
+        match table.number("schema", 0..=u32::MAX, self.faults) {
+            Some(At { value: SCHEMA, .. }) => {}
+            Some(other) => {
+                self.faults.error(&other.at, format!("policies of schema {} are not known here", other.value), hint);
             }
+            None if table.missing("schema") => self.faults.error(&start, "no `schema`", hint),
             None => {}
         }
         self.vars(&mut table);

@@ -168,6 +168,17 @@ impl Schema {
         places::at(&self.source, self.open, path)
     }
 
+    /// Whether the value that `path` leads to can be a list without items.
+    pub fn can_be_empty_list(&self, path: &[Step]) -> bool {
+        places::can_be_empty_list(&self.source, self.open, path)
+    }
+
+    /// The regular expressions that texts must match, with their pointers.
+    pub fn patterns(&self) -> Vec<(String, &str)> {
+        let all = keywords::subschemas(&self.source).into_iter();
+        all.filter_map(|(at, schema)| Some((format!("{at}/pattern"), schema.get("pattern")?.as_str()?))).collect()
+    }
+
     /// The names of the properties that the arguments as a whole can have, as far as they are declared.
     pub fn properties(&self) -> BTreeSet<String> {
         places::property_names(&self.source)
@@ -189,6 +200,7 @@ impl Schema {
 }
 
 /// The fault without the value: `jsonschema` would print it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the crate's messages serve wherever they mask the value")]
 fn argument_fault(error: jsonschema::ValidationError<'_>) -> ArgumentFault {
     let pointer = error.instance_path().as_str().to_owned();
     let message = match error.kind() {

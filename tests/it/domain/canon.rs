@@ -5,6 +5,7 @@ mod corpora;
 mod email;
 mod glob;
 mod hostname;
+mod json;
 mod kind;
 mod money;
 mod path;

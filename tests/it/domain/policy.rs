@@ -1,3 +1,7 @@
-//! Tests of the policy.
+//! Mirrors `src/domain/policy`.
 
+mod compile;
 mod condition;
+mod lint;
+mod manifest;
+mod schema;

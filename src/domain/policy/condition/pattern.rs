@@ -66,7 +66,7 @@ impl Pattern {
         let mut at_level_start = true;
         while let Some(character) = rest.next() {
             if character != '*' {
-                regex.push_str(&regex_automata_escape(character));
+                regex.push_str(&literally(character));
                 at_level_start = character == mark;
                 continue;
             }
@@ -92,7 +92,10 @@ impl Pattern {
         let mut state = self.start;
         for byte in text.bytes() {
             state = self.automaton.next_state(state, byte);
-            if self.automaton.is_dead_state(state) || self.automaton.is_quit_state(state) {
+            // Most states are not special, so that this is one comparison for most bytes.
+            if self.automaton.is_special_state(state)
+                && (self.automaton.is_dead_state(state) || self.automaton.is_quit_state(state))
+            {
                 return false;
             }
         }
@@ -101,7 +104,7 @@ impl Pattern {
 }
 
 /// `character` as a regular expression that matches just it.
-fn regex_automata_escape(character: char) -> String {
+fn literally(character: char) -> String {
     if character.is_alphanumeric() { character.to_string() } else { format!(r"\x{{{:x}}}", u32::from(character)) }
 }
 

@@ -133,12 +133,6 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// Any value, as JSON.
-    pub(super) fn json(&mut self, key: &'static str, faults: &mut Faults<'_>) -> Option<Document> {
-        let entry = self.take(key)?;
-        Document::from_toml(entry.value, &self.place(entry.key.span()), faults)
-    }
-
     /// A table, as JSON.
     pub(super) fn json_table(&mut self, key: &'static str, faults: &mut Faults<'_>) -> Option<Document> {
         let entry = self.take(key)?;

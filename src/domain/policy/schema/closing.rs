@@ -94,10 +94,8 @@ struct Rewriting<'s> {
 
 impl Rewriting<'_> {
     fn document(mut self, role: Role) -> Value {
-        let mut document = match self.schema(self.root, role) {
-            Value::Object(document) => document,
-            other => return other,
-        };
+        let rewritten = self.schema(self.root, role);
+        let Value::Object(mut document) = rewritten else { return rewritten };
         let mut definitions: Map<String, Value> = self.definitions.into_iter().collect();
         let undescribed = reference_to(UNDESCRIBED);
         definitions.insert(UNDESCRIBED.to_owned(), json!({ "additionalProperties": false, "items": undescribed }));

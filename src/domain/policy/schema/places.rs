@@ -34,8 +34,10 @@ enum Known<'s> {
 
 /// What is known about a value inside another.
 enum Inside<'s> {
-    /// It is declared.
+    /// It is declared, whichever alternative holds.
     Declared(Known<'s>),
+    /// It is declared by an alternative, and another one is silent.
+    Perhaps(Known<'s>),
     /// It is not declared, and properties are taken that are not.
     Open,
     /// It is not declared.
@@ -45,36 +47,27 @@ enum Inside<'s> {
 /// What the schema `root` says about the value that `path` leads to.
 pub(super) fn at(root: &Value, open: bool, path: &[Step]) -> Place {
     let looking = Looking { root, open };
-    let mut known = Known::Schema(root);
-    let mut required = true;
-    let mut secret = looking.secret(&known);
-    for step in path {
-        let found = match step {
-            Step::Property(name) => {
-                let only_objects = looking.types(&known) == BTreeSet::from([JsonType::Object]);
-                required &= only_objects && looking.requires(&known, name);
-                looking.property(&known, name)
-            }
-            Step::Item => looking.item(&known),
-        };
-        known = match found {
-            Inside::Declared(known) => known,
-            Inside::Open => return Place::Open,
-            Inside::Absent => return Place::Unknown,
-        };
-        secret |= looking.secret(&known);
-    }
-    let mut types = looking.types(&known);
-    if types.contains(&JsonType::Number) {
-        types.insert(JsonType::Integer);
-    }
+    let (known, required, secret) = match looking.follow(path) {
+        Ok(followed) => followed,
+        Err(nowhere) => return nowhere,
+    };
     Place::Known(Typed {
-        types,
+        types: looking.types(&known),
         max_items: looking.bound(&known, &MAX_ITEMS),
         max_length: looking.bound(&known, &MAX_LENGTH),
         required,
         secret,
     })
+}
+
+/// Whether the value that `path` leads to can be a list without items.
+pub(super) fn can_be_empty_list(root: &Value, open: bool, path: &[Step]) -> bool {
+    let looking = Looking { root, open };
+    match looking.follow(path) {
+        Ok((known, _, _)) => looking.can_be_empty_list(&known),
+        Err(Place::Open | Place::Known(_)) => true,
+        Err(Place::Unknown) => false,
+    }
 }
 
 /// The properties of the whole that are declared.
@@ -111,6 +104,51 @@ struct Looking<'s> {
 }
 
 impl<'s> Looking<'s> {
+    /// What is known where `path` ends, whether all on the way is required, and whether anything on it is secret.
+    fn follow(&self, path: &[Step]) -> Result<(Known<'s>, bool, bool), Place> {
+        let mut known = Known::Schema(self.root);
+        let mut required = true;
+        let mut secret = self.secret(&known);
+        for (depth, step) in path.iter().enumerate() {
+            let found = match step {
+                Step::Property(name) => {
+                    // Arguments are an object, whether or not the schema says so.
+                    let object = depth == 0 || self.types(&known) == BTreeSet::from([JsonType::Object]);
+                    required &= object && self.requires(&known, name);
+                    self.property(&known, name)
+                }
+                Step::Item => self.item(&known),
+            };
+            known = match found {
+                Inside::Declared(known) | Inside::Perhaps(known) => known,
+                Inside::Open => return Err(Place::Open),
+                Inside::Absent => return Err(Place::Unknown),
+            };
+            secret |= self.secret(&known);
+        }
+        Ok((known, required, secret))
+    }
+
+    /// Whether a list without items is possible.
+    fn can_be_empty_list(&self, known: &Known<'s>) -> bool {
+        if !self.types(known).contains(&JsonType::Array) {
+            return false;
+        }
+        match known {
+            Known::Nothing => true,
+            Known::All(all) => all.iter().all(|known| self.can_be_empty_list(known)),
+            Known::Any(any) => any.iter().any(|known| self.can_be_empty_list(known)),
+            Known::Schema(schema) => {
+                let own = schema.get("minItems").and_then(whole).unwrap_or(0) == 0;
+                let all = self.all_of(schema).into_iter().all(|all| self.can_be_empty_list(&Known::Schema(all)));
+                let any = alternatives(schema)
+                    .into_iter()
+                    .all(|any| any.iter().any(|one| self.can_be_empty_list(&Known::Schema(one))));
+                own && all && any
+            }
+        }
+    }
+
     /// The types of the values that are possible.
     fn types(&self, known: &Known<'s>) -> BTreeSet<JsonType> {
         match known {
@@ -199,6 +237,7 @@ impl<'s> Looking<'s> {
                 match self.beside(schema, own_item(schema), |known| self.item(known)) {
                     // A list that says nothing about its items takes any.
                     Inside::Absent | Inside::Open => Inside::Declared(Known::Nothing),
+                    Inside::Perhaps(known) => Inside::Declared(Known::Any(vec![known, Known::Nothing])),
                     declared @ Inside::Declared(_) => declared,
                 }
             }
@@ -327,34 +366,49 @@ fn own_item<'s>(schema: &'s Value) -> Inside<'s> {
     }
 }
 
+/// Joins what schemas say that all look at the same value.
 fn in_all(all: Vec<Inside<'_>>) -> Inside<'_> {
-    let open = all.iter().any(|inside| matches!(inside, Inside::Open));
-    let declared: Vec<_> = all.into_iter().filter_map(declared).collect();
-    match (declared.is_empty(), open) {
-        (false, _) => Inside::Declared(Known::All(declared)),
-        (true, true) => Inside::Open,
-        (true, false) => Inside::Absent,
-    }
-}
-
-fn in_any(any: Vec<Inside<'_>>) -> Inside<'_> {
-    let open = any.iter().any(|inside| matches!(inside, Inside::Open));
-    let mut declared: Vec<_> = any.into_iter().filter_map(declared).collect();
-    match (declared.is_empty(), open) {
-        (false, open) => {
-            declared.extend(open.then_some(Known::Nothing));
-            Inside::Declared(Known::Any(declared))
+    let (mut sure, mut perhaps, mut open) = (Vec::new(), Vec::new(), false);
+    for inside in all {
+        match inside {
+            Inside::Declared(known) => sure.push(known),
+            Inside::Perhaps(known) => perhaps.push(known),
+            Inside::Open => open = true,
+            Inside::Absent => {}
         }
-        (true, true) => Inside::Open,
-        (true, false) => Inside::Absent,
+    }
+    match (sure.is_empty(), perhaps.is_empty(), open) {
+        // Who declares it only perhaps may have been silent about this value.
+        (false, _, _) => Inside::Declared(Known::All(sure)),
+        (true, false, false) => Inside::Perhaps(Known::Any(perhaps)),
+        (true, false, true) => {
+            perhaps.push(Known::Nothing);
+            Inside::Declared(Known::Any(perhaps))
+        }
+        (true, true, true) => Inside::Open,
+        (true, true, false) => Inside::Absent,
     }
 }
 
-fn declared(inside: Inside<'_>) -> Option<Known<'_>> {
-    match inside {
-        Inside::Declared(known) => Some(known),
-        Inside::Open | Inside::Absent => None,
+/// Joins what alternatives say, at least one of which holds.
+fn in_any(any: Vec<Inside<'_>>) -> Inside<'_> {
+    let (mut declared, mut every_one, mut open) = (Vec::new(), true, false);
+    for inside in any {
+        match inside {
+            Inside::Declared(known) => declared.push(known),
+            Inside::Perhaps(known) => {
+                declared.push(known);
+                every_one = false;
+            }
+            Inside::Open => open = true,
+            Inside::Absent => every_one = false,
+        }
     }
+    if declared.is_empty() {
+        return if open { Inside::Open } else { Inside::Absent };
+    }
+    declared.extend(open.then_some(Known::Nothing));
+    if every_one { Inside::Declared(Known::Any(declared)) } else { Inside::Perhaps(Known::Any(declared)) }
 }
 
 fn common(one: BTreeSet<JsonType>, other: BTreeSet<JsonType>) -> BTreeSet<JsonType> {

@@ -200,6 +200,8 @@ fn faults_name_their_column_in_characters_and_come_all_at_once() {
     assert_eq!(faults[0].column, at(".nope"));
     assert_eq!(faults[1].column, at("nix"));
     assert_eq!(faults[2].column, at("== \"x\""));
+    let called = super::faults("args.urgent && args.subject.trim() == \"ä\" || int(1) > 1", Tool::default());
+    assert_eq!(called.iter().map(|fault| fault.column).collect::<Vec<_>>(), [Some(28), Some(45)]);
 }
 
 #[test]
@@ -228,6 +230,7 @@ fn bounds_are_kept() {
         ("args.tags.all(t, args.subject.contains(t))", "steps"),
     ]);
     assert_eq!(faults(&many, Tool::default()), []);
+    assert_eq!(faults(&format!("{}1 > 0", "1+".repeat(60)), Tool::default()), []);
     assert_eq!(faults("args.tags.all(t, t.endsWith(\"x\") && t.contains(\"y\"))", Tool::default()), []);
     assert_eq!(faults("args.pair.all(t, args.subject.contains(t))", Tool::default()), []);
 }

@@ -100,6 +100,8 @@ fn what_is_missing_or_null_fails() {
             ("args.note == null", TRUE),
             ("args.note != null", FALSE),
             ("null == args.note", TRUE),
+            ("has(args.note)", TRUE),
+            ("has(args.subject)", FALSE),
             ("run.on_behalf_of == \"ana\"", MISSING),
             ("run.on_behalf_of == null", TRUE),
             ("agent.labels.region == \"eu\"", MISSING),

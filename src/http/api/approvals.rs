@@ -1,0 +1,887 @@
+//! `/approvals`: held calls, as the agent that asked and the reviewers who decide see them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::{
+    Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    StateView,
+    decide::{self, Claimed, RefusedBody, wait_for_people},
+    page,
+};
+use crate::{
+    app::{
+        ReviewerCaller,
+        claim_call::Presented,
+        error::Error,
+        ports::ApprovalFilter,
+        report_outcome::OutcomeReport,
+        review::{ReviewDecision, ReviewedApproval},
+    },
+    domain::{
+        approval::{
+            outcome::{Outcome, ReportedStatus, SettledStatus},
+            state::{Approval, Canceller, Denial, Denier, Execution, State as Stands, StateName},
+            vote::Vote,
+        },
+        call::Arguments,
+        canon::json::ArgsHash,
+        identity::AgentId,
+        ids::{ApprovalId, ClaimId, DecisionId, OfApproval, RunId, ToolUseId},
+        policy::PolicyVersion,
+        time::Timestamp,
+    },
+    http::{
+        error::{Authenticated, Bodied, Problem, ProblemDocument, Refusal, ToolResult, ToolUnavailable, declined_text},
+        extract::{
+            Agent, AgentOrReviewer, Body, OptionalBody, Parameters, PathId, Reviewer, Wait, reviewer_refused, sentence,
+        },
+        state::HttpState,
+    },
+};
+
+/// The routes.
+pub(in crate::http) fn routes() -> OpenApiRouter<HttpState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_approvals, decide::request_approval))
+        .routes(routes!(get_approval))
+        .routes(routes!(claim))
+        .routes(routes!(heartbeat))
+        .routes(routes!(report_outcome))
+        .routes(routes!(cancel))
+        .routes(routes!(decide_approval))
+        .routes(routes!(revoke))
+        .routes(routes!(lift))
+        .routes(routes!(settle))
+}
+
+/// A held call, as the agent that asked sees it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentApproval {
+    #[schema(value_type = String, example = "apr_01980d5e-7a4c-7f3e-9a55-0a3c1d2e4f60")]
+    id: ApprovalId,
+    /// Short, the same everywhere, easy to say aloud.
+    #[schema(example = "AP-7Q4K-2M")]
+    code: String,
+    state: StateView,
+    /// Where people decide.
+    url: String,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+    /// When it is approved: from when on it can be claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    claim_after: Option<Timestamp>,
+    votes: VoteCount,
+    /// What the reviewer who denied wrote to the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// 1 for the first approval of this call.
+    attempt: u32,
+    /// When it is executed and an outcome is known: `succeeded`, `failed` or `unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    /// What to hand to the model now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_result: Option<ToolResult>,
+}
+
+/// How many people have approved.
+#[derive(Serialize, ToSchema)]
+struct VoteCount {
+    /// Approves that count.
+    have: usize,
+    /// How many it takes.
+    need: u32,
+}
+
+impl AgentApproval {
+    /// What the agent may know of it.
+    pub(super) fn of(state: &HttpState, approval: Approval) -> Self {
+        let mut claim_after = None;
+        let mut message = None;
+        let mut outcome = None;
+        let told = match &approval.state {
+            Stands::Pending { .. } => Some(format!("awaiting approval {}", approval.code)),
+            Stands::Approved(approved) => {
+                claim_after = Some(approved.claim_after);
+                None
+            }
+            Stands::Denied(Denial { by: Denier::Reviewer { .. }, message_to_agent, .. }) => {
+                message.clone_from(message_to_agent);
+                Some(declined_text(message_to_agent.as_deref()))
+            }
+            Stands::Denied(Denial { by: Denier::Service { .. }, .. }) => Some(state.refusal_text().to_owned()),
+            Stands::Expired { .. } => Some("approval expired".to_owned()),
+            Stands::Cancelled { by: Canceller::Requester, .. } => Some("cancelled".to_owned()),
+            Stands::Cancelled { by: Canceller::PolicyChange | Canceller::Pause | Canceller::Stop, .. } => {
+                Some(state.refusal_text().to_owned())
+            }
+            Stands::Executed(execution) => {
+                outcome = execution.outcome.word();
+                None
+            }
+        };
+        Self {
+            id: approval.id,
+            code: approval.code.to_string(),
+            state: approval.state.name().into(),
+            url: format!("{}/review/{}", state.settings.public_url, approval.id),
+            expires_at: approval.expires_at,
+            claim_after,
+            votes: VoteCount { have: votes(&approval).len(), need: approval.requirement.needed() },
+            message,
+            attempt: approval.attempt,
+            outcome,
+            tool_result: told.map(ToolResult::failure),
+        }
+    }
+}
+
+/// The votes that count, as far as the state keeps them.
+fn votes(approval: &Approval) -> &[Vote] {
+    match &approval.state {
+        Stands::Pending { votes } => votes,
+        Stands::Approved(approved) | Stands::Executed(Execution { approved, .. }) => &approved.votes,
+        Stands::Denied(_) | Stands::Expired { .. } | Stands::Cancelled { .. } => &[],
+    }
+}
+
+/// A held call, as reviewers see it in a list.
+#[derive(Serialize, ToSchema)]
+struct ReviewerApproval {
+    #[schema(value_type = String)]
+    id: ApprovalId,
+    #[schema(example = "AP-7Q4K-2M")]
+    code: String,
+    state: StateView,
+    /// Where people decide.
+    url: String,
+    #[schema(value_type = String)]
+    agent: AgentId,
+    #[schema(value_type = String)]
+    run_id: RunId,
+    turn: u32,
+    #[schema(value_type = String)]
+    tool_use_id: ToolUseId,
+    tool: String,
+    /// What a decision must name, so that it is about these arguments.
+    #[schema(value_type = String)]
+    args_hash: ArgsHash,
+    #[schema(value_type = String)]
+    decision_id: DecisionId,
+    #[schema(value_type = String)]
+    policy_version: PolicyVersion,
+    /// The rules that asked for people; none when it was the tool's default.
+    asked_by: BTreeSet<String>,
+    /// Why people are asked.
+    reason: String,
+    requirement: RequirementView,
+    /// The approves so far.
+    votes: Vec<VoteView>,
+    attempt: u32,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    claim_after: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denial: Option<DenialView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancellation: Option<CancellationView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution: Option<ExecutionView>,
+}
+
+/// Who must approve.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Requirement)]
+struct RequirementView {
+    /// How many of each named group.
+    groups: BTreeMap<String, u32>,
+    /// How many people in all.
+    need: u32,
+}
+
+/// One person's approve.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Vote)]
+struct VoteView {
+    reviewer: String,
+    /// The groups the person was in at that moment.
+    groups: BTreeSet<String>,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+}
+
+/// Who denied.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Denial)]
+struct DenialView {
+    /// The reviewer; `null` when the service itself denied.
+    reviewer: Option<String>,
+    /// Why the service denied: `args_mismatch` or `stored_args_mismatch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// What the agent is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_to_agent: Option<String>,
+    /// When the denial was lifted for later calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    lifted_at: Option<Timestamp>,
+}
+
+/// Who withdrew the call.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Cancellation)]
+struct CancellationView {
+    /// `requester`, `policy_change`, `pause` or `stop`.
+    by: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+}
+
+/// The one claim of the call, and what came of it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Execution)]
+struct ExecutionView {
+    #[schema(value_type = String)]
+    claim_id: ClaimId,
+    #[schema(value_type = String, format = DateTime)]
+    claimed_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    lease_expires_at: Timestamp,
+    /// `succeeded`, `failed` or `unknown`; `null` while it is awaited.
+    outcome: Option<&'static str>,
+    /// Who settled an outcome that nobody reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled_by: Option<String>,
+}
+
+impl ReviewerApproval {
+    fn of(state: &HttpState, approval: Approval) -> Self {
+        let votes = votes(&approval).iter().map(|vote| VoteView {
+            reviewer: vote.reviewer.to_string(),
+            groups: vote.groups.clone(),
+            at: vote.at,
+        });
+        let votes = votes.collect();
+        let mut view = Self {
+            id: approval.id,
+            code: approval.code.to_string(),
+            state: approval.state.name().into(),
+            url: format!("{}/review/{}", state.settings.public_url, approval.id),
+            agent: approval.call.agent,
+            run_id: approval.call.run,
+            turn: approval.call.turn,
+            tool_use_id: approval.call.tool_use_id,
+            tool: approval.tool,
+            args_hash: approval.args_hash,
+            decision_id: approval.decision,
+            policy_version: approval.policy_version,
+            asked_by: approval.asked_by,
+            reason: approval.reason,
+            requirement: RequirementView { need: approval.requirement.needed(), groups: approval.requirement.groups },
+            votes,
+            attempt: approval.attempt,
+            created_at: approval.created_at,
+            expires_at: approval.expires_at,
+            claim_after: None,
+            denial: None,
+            cancellation: None,
+            execution: None,
+        };
+        match approval.state {
+            Stands::Pending { .. } | Stands::Expired { .. } => {}
+            Stands::Approved(approved) => view.claim_after = Some(approved.claim_after),
+            Stands::Denied(denial) => view.denial = Some(denial.into()),
+            Stands::Cancelled { by, at } => view.cancellation = Some(CancellationView { by: canceller(by), at }),
+            Stands::Executed(execution) => view.execution = Some(execution.into()),
+        }
+        view
+    }
+}
+
+impl From<Denial> for DenialView {
+    fn from(denial: Denial) -> Self {
+        let Denial { by, at, message_to_agent, lifted } = denial;
+        let (reviewer, cause) = match by {
+            Denier::Reviewer { name } => (Some(name.to_string()), None),
+            Denier::Service { cause } => (None, Some(cause.as_str())),
+        };
+        Self { reviewer, cause, at, message_to_agent, lifted_at: lifted.map(|lift| lift.at) }
+    }
+}
+
+impl From<Execution> for ExecutionView {
+    fn from(execution: Execution) -> Self {
+        let Execution { claim, outcome, .. } = execution;
+        let word = outcome.word();
+        let settled_by = match outcome {
+            Outcome::Unknown { settled, .. } => settled.map(|settlement| settlement.by.to_string()),
+            Outcome::Awaited | Outcome::Reported(_) => None,
+        };
+        let (claimed_at, lease_expires_at) = (claim.at, claim.lease_expires_at);
+        Self { claim_id: claim.id, claimed_at, lease_expires_at, outcome: word, settled_by }
+    }
+}
+
+const fn canceller(by: Canceller) -> &'static str {
+    match by {
+        Canceller::Requester => "requester",
+        Canceller::PolicyChange => "policy_change",
+        Canceller::Pause => "pause",
+        Canceller::Stop => "stop",
+    }
+}
+
+/// A held call with everything to decide on.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReviewedApproval)]
+struct ReviewedView {
+    #[serde(flatten)]
+    approval: ReviewerApproval,
+    /// What was rendered of the arguments; `null` when they were erased.
+    review: Option<ReviewView>,
+    /// A decision may name it, so that it is about this review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_hash: Option<String>,
+    /// The arguments themselves; `null` when they were erased.
+    args: Option<Map<String, Value>>,
+    /// What the model says of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rationale: Option<Unverified>,
+}
+
+/// The rendered arguments of a held call: characters that could deceive are written as `\u{..}`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Review)]
+struct ReviewView {
+    tool: String,
+    reason: String,
+    asked_by: Vec<String>,
+    /// Every value among the arguments.
+    arguments: Vec<ShownArgument>,
+}
+
+/// One value among the arguments.
+#[derive(Serialize, ToSchema)]
+struct ShownArgument {
+    /// JSON Pointer (RFC 6901).
+    at: String,
+    /// Its JSON type.
+    kind: &'static str,
+    /// Its value.
+    shown: String,
+}
+
+/// Words nobody has checked.
+#[derive(Serialize, ToSchema)]
+struct Unverified {
+    text: String,
+    /// Always false.
+    verified: bool,
+}
+
+impl ReviewedView {
+    fn of(state: &HttpState, reviewed: ReviewedApproval) -> Self {
+        let ReviewedApproval { approval, review, args, rationale } = reviewed;
+        let review_hash = review.as_ref().map(|review| review.hash());
+        let review = review.map(|review| ReviewView {
+            tool: review.tool,
+            reason: review.reason,
+            asked_by: review.asked_by,
+            arguments: review
+                .arguments
+                .into_iter()
+                .map(|argument| ShownArgument { at: argument.at, kind: argument.kind, shown: argument.shown })
+                .collect(),
+        });
+        let rationale = rationale.map(|text| Unverified { text, verified: false });
+        Self { approval: ReviewerApproval::of(state, approval), review, review_hash, args, rationale }
+    }
+}
+
+/// A held call, as whoever asks may see it.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = Approval)]
+enum ApprovalView {
+    Agent(Box<AgentApproval>),
+    Reviewer(Box<ReviewedView>),
+}
+
+/// A page of held calls, newest first.
+#[derive(Serialize, ToSchema)]
+struct Approvals {
+    items: Vec<ReviewerApproval>,
+    /// Asks for the next page; `null` on the last one.
+    next_cursor: Option<String>,
+}
+
+/// Which held calls to list.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ApprovalQuery {
+    /// In this state.
+    #[param(value_type = Option<StateView>)]
+    state: Option<String>,
+    /// Of this agent.
+    #[param(value_type = Option<String>)]
+    agent: Option<AgentId>,
+    /// Of this run.
+    #[param(value_type = Option<String>)]
+    run_id: Option<RunId>,
+    /// Only those that were executed with an outcome nobody knows.
+    #[serde(default)]
+    unsettled: bool,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// From the page before.
+    cursor: Option<String>,
+}
+
+/// What a reviewer decides.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ReviewDecision)]
+struct DecisionBody {
+    decision: ApproveOrDeny,
+    /// The `args_hash` that was shown.
+    #[schema(value_type = String)]
+    args_hash: ArgsHash,
+    /// The `review_hash` that was shown.
+    review_hash: Option<String>,
+    /// Why, for the log.
+    #[schema(max_length = 4096)]
+    reason: Option<String>,
+    /// What the agent is told of a denial.
+    #[schema(max_length = 4096)]
+    message_to_agent: Option<String>,
+}
+
+/// Approve or deny.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ApproveOrDeny {
+    Approve,
+    Deny,
+}
+
+/// What is claimed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Claim)]
+struct ClaimBody {
+    /// Exactly the arguments that are about to run.
+    args: Map<String, Value>,
+    /// A random id of the caller's choice: the same claim sent again, because its answer was lost, is answered again.
+    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9_.:-]{1,128}$")]
+    claim_id: Option<ClaimId>,
+}
+
+/// Which claim.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Heartbeat)]
+struct HeartbeatBody {
+    #[schema(value_type = Option<String>)]
+    claim_id: Option<ClaimId>,
+}
+
+/// Until when an outcome is awaited.
+#[derive(Serialize, ToSchema)]
+struct Lease {
+    #[schema(value_type = String, format = DateTime)]
+    lease_expires_at: Timestamp,
+}
+
+/// What came of a call.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Outcome)]
+pub(super) struct OutcomeBody {
+    /// The claim it ran under; needed for `not_started`.
+    #[schema(value_type = Option<String>)]
+    claim_id: Option<ClaimId>,
+    status: OutcomeStatus,
+    /// A sentence about it.
+    #[schema(max_length = 4096)]
+    detail: Option<String>,
+    /// What the tool returned.
+    #[schema(value_type = Option<Value>)]
+    result: Option<Value>,
+}
+
+/// What the stack reports.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutcomeStatus {
+    /// It ran and did what it was asked.
+    Succeeded,
+    /// It ran, or began to, and failed.
+    Failed,
+    /// It never began: it may be claimed again, once.
+    NotStarted,
+}
+
+impl OutcomeBody {
+    /// The report it makes.
+    pub(super) fn report(self) -> Result<OutcomeReport, Refusal> {
+        let Self { claim_id, status, detail, result } = self;
+        let status = match status {
+            OutcomeStatus::Succeeded => ReportedStatus::Succeeded,
+            OutcomeStatus::Failed => ReportedStatus::Failed,
+            OutcomeStatus::NotStarted => ReportedStatus::NotStarted,
+        };
+        Ok(OutcomeReport { claim: claim_id, status, detail: sentence("detail", detail)?, result })
+    }
+}
+
+/// Why.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Reason)]
+struct ReasonBody {
+    /// For the log.
+    #[schema(max_length = 4096)]
+    reason: Option<String>,
+}
+
+/// What a person found of a call whose outcome nobody reported.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Settle)]
+struct SettleBody {
+    status: SettleStatus,
+    /// For the log.
+    #[schema(max_length = 4096)]
+    reason: Option<String>,
+}
+
+/// What a person can find.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum SettleStatus {
+    /// It had run.
+    Succeeded,
+    /// It had failed, or had never run.
+    Failed,
+}
+
+/// When to answer.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct UnlessQuery {
+    /// With `Prefer: wait=N`, wait while the approval is in this state.
+    #[param(value_type = Option<StateView>)]
+    unless: Option<String>,
+}
+
+/// Which calls are held?
+#[utoipa::path(
+    get, path = "/approvals", tag = "approvals", security(("key" = ["reviewer"])),
+    params(ApprovalQuery),
+    responses(Authenticated, (status = 200, description = "Those this reviewer may see, newest first.", body = Approvals))
+)]
+async fn list_approvals(
+    State(state): State<HttpState>,
+    Reviewer(reviewer): Reviewer,
+    Parameters(query): Parameters<ApprovalQuery>,
+) -> Result<Json<Approvals>, Refusal> {
+    let filter = ApprovalFilter {
+        state: query.state.as_deref().map(|text| state_named("state", text)).transpose()?,
+        agent: query.agent,
+        run: query.run_id,
+        unsettled: query.unsettled,
+        visible_to: None,
+    };
+    let before = page::place(query.cursor.as_deref())?;
+    let page = state.app.list_approvals(&reviewer, filter, before, page::limit(query.limit)?).await?;
+    let items = page.approvals.into_iter().map(|approval| ReviewerApproval::of(&state, approval)).collect();
+    Ok(Json(Approvals { items, next_cursor: page.next.as_ref().map(page::cursor) }))
+}
+
+/// One held call.
+///
+/// An agent sees how far its own call is, and may wait for it with `Prefer: wait=N`; a reviewer sees what to decide on.
+#[utoipa::path(
+    get, path = "/approvals/{id}", tag = "approvals", security(("key" = ["agent"]), ("key" = ["reviewer"])),
+    params(
+        ("id" = String, Path, description = "The approval"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, at most 60"),
+        UnlessQuery
+    ),
+    responses(
+        Authenticated,
+        (status = 200, description = "The approval.", body = ApprovalView),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn get_approval(
+    State(state): State<HttpState>,
+    caller: AgentOrReviewer,
+    PathId(id): PathId<OfApproval>,
+    Wait(wait): Wait,
+    Parameters(query): Parameters<UnlessQuery>,
+) -> Result<Json<ApprovalView>, Refusal> {
+    let unless = query.unless.as_deref().map_or(Ok(StateName::Pending), |text| state_named("unless", text))?;
+    let view = match caller {
+        AgentOrReviewer::Agent(agent) => {
+            let approval = wait_for_people(&state, &agent.caller, id, unless, wait).await?;
+            ApprovalView::Agent(Box::new(AgentApproval::of(&state, approval)))
+        }
+        AgentOrReviewer::Reviewer(Reviewer(reviewer)) => {
+            let reviewed = state.app.approval_for_reviewer(&reviewer, id).await?;
+            ApprovalView::Reviewer(Box::new(ReviewedView::of(&state, reviewed)))
+        }
+    };
+    Ok(Json(view))
+}
+
+/// Take the one right to run an approved call.
+///
+/// Exactly one of any number of claims is answered 200.
+#[utoipa::path(
+    post, path = "/approvals/{id}/claim", tag = "approvals", security(("key" = ["agent"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = ClaimBody,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 200, description = "It may run now, once.", body = Claimed),
+        (status = 403, description = "The key has another role.", body = RefusedBody),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It cannot be claimed.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 425, description = "It cannot be claimed yet; `retry-after` says when.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "It could not be claimed now.", body = ToolUnavailable),
+    )
+)]
+async fn claim(
+    State(state): State<HttpState>,
+    agent: Agent,
+    PathId(id): PathId<OfApproval>,
+    Body(body): Body<ClaimBody>,
+) -> Result<Json<Claimed>, Refusal> {
+    let args = Arguments::new(body.args).map_err(|_| Problem::internal())?;
+    let presented = Presented { args: &args, claim: body.claim_id };
+    match state.app.claim_call(&agent.caller, id, &presented).await {
+        Ok(claimed) => Ok(Json(claimed.into())),
+        Err(error) => Err(Refusal::of_call(error, state.app.now())),
+    }
+}
+
+/// It still runs: extend the lease.
+#[utoipa::path(
+    post, path = "/approvals/{id}/heartbeat", tag = "approvals", security(("key" = ["agent"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = Option<HeartbeatBody>,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 200, description = "Extended.", body = Lease),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It is not the current claim, or its lease is over.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn heartbeat(
+    State(state): State<HttpState>,
+    agent: Agent,
+    PathId(id): PathId<OfApproval>,
+    OptionalBody(body): OptionalBody<HeartbeatBody>,
+) -> Result<Json<Lease>, Refusal> {
+    let lease_expires_at = state.app.heartbeat(&agent.caller, id, body.claim_id.as_ref()).await?;
+    Ok(Json(Lease { lease_expires_at }))
+}
+
+/// What came of the call?
+///
+/// The first outcome stands; the same one sent again is answered alike.
+#[utoipa::path(
+    post, path = "/approvals/{id}/outcome", tag = "approvals", security(("key" = ["agent"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = OutcomeBody,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 204, description = "Recorded."),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It is not claimed, or another outcome is recorded.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn report_outcome(
+    State(state): State<HttpState>,
+    agent: Agent,
+    PathId(id): PathId<OfApproval>,
+    Body(body): Body<OutcomeBody>,
+) -> Result<StatusCode, Refusal> {
+    state.app.report_outcome(&agent.caller, id, &body.report()?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Withdraw a call that is not claimed.
+#[utoipa::path(
+    post, path = "/approvals/{id}/cancel", tag = "approvals", security(("key" = ["agent"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = Option<ReasonBody>,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 200, description = "Withdrawn.", body = AgentApproval),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It is decided otherwise, or claimed.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn cancel(
+    State(state): State<HttpState>,
+    agent: Agent,
+    PathId(id): PathId<OfApproval>,
+    OptionalBody(body): OptionalBody<ReasonBody>,
+) -> Result<Json<AgentApproval>, Refusal> {
+    let reason = sentence("reason", body.reason)?;
+    let approval = state.app.cancel_call(&agent.caller, id, reason.as_deref()).await?;
+    Ok(Json(AgentApproval::of(&state, approval)))
+}
+
+/// Approve or deny.
+#[utoipa::path(
+    post, path = "/approvals/{id}/decision", tag = "approvals", security(("key" = ["reviewer"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = DecisionBody,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 200, description = "Decided.", body = ReviewedView),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "Something else was shown, or it is decided already.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn decide_approval(
+    State(state): State<HttpState>,
+    Reviewer(reviewer): Reviewer,
+    PathId(id): PathId<OfApproval>,
+    Body(body): Body<DecisionBody>,
+) -> Result<Response, Refusal> {
+    let decision = ReviewDecision {
+        approve: body.decision == ApproveOrDeny::Approve,
+        args_hash: body.args_hash,
+        review_hash: body.review_hash,
+        reason: sentence("reason", body.reason)?,
+        message_to_agent: sentence("message_to_agent", body.message_to_agent)?,
+    };
+    let decided = state.app.decide_approval(&reviewer, id, &decision).await;
+    reviewed(&state, &reviewer, id, decided).await
+}
+
+/// Take an approve back before the claim.
+#[utoipa::path(
+    post, path = "/approvals/{id}/revoke", tag = "approvals", security(("key" = ["reviewer"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = Option<ReasonBody>,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 200, description = "Taken back: the call will not run.", body = ReviewedView),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It is not approved, or claimed.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn revoke(
+    State(state): State<HttpState>,
+    Reviewer(reviewer): Reviewer,
+    PathId(id): PathId<OfApproval>,
+    OptionalBody(body): OptionalBody<ReasonBody>,
+) -> Result<Response, Refusal> {
+    let reason = sentence("reason", body.reason)?;
+    let revoked = state.app.revoke_approval(&reviewer, id, reason.as_deref()).await;
+    reviewed(&state, &reviewer, id, revoked).await
+}
+
+/// Undo the own denial for later calls.
+#[utoipa::path(
+    post, path = "/approvals/{id}/lift", tag = "approvals", security(("key" = ["reviewer"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = Option<ReasonBody>,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 200, description = "Lifted: this call stays denied, later ones are decided afresh.", body = ReviewedView),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "No denial by a reviewer stands.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn lift(
+    State(state): State<HttpState>,
+    Reviewer(reviewer): Reviewer,
+    PathId(id): PathId<OfApproval>,
+    OptionalBody(body): OptionalBody<ReasonBody>,
+) -> Result<Response, Refusal> {
+    let reason = sentence("reason", body.reason)?;
+    let lifted = state.app.lift_denial(&reviewer, id, reason.as_deref()).await;
+    reviewed(&state, &reviewer, id, lifted).await
+}
+
+/// Say what came of a call whose outcome nobody reported.
+#[utoipa::path(
+    post, path = "/approvals/{id}/settle", tag = "approvals", security(("key" = ["reviewer"])),
+    params(("id" = String, Path, description = "The approval")),
+    request_body = SettleBody,
+    responses(
+        Authenticated,
+        Bodied,
+        (status = 200, description = "Settled.", body = ReviewedView),
+        (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "Its outcome is not unknown.", body = ProblemDocument, content_type = "application/problem+json")
+    )
+)]
+async fn settle(
+    State(state): State<HttpState>,
+    Reviewer(reviewer): Reviewer,
+    PathId(id): PathId<OfApproval>,
+    Body(body): Body<SettleBody>,
+) -> Result<Response, Refusal> {
+    let status = match body.status {
+        SettleStatus::Succeeded => SettledStatus::Succeeded,
+        SettleStatus::Failed => SettledStatus::Failed,
+    };
+    let reason = sentence("reason", body.reason)?;
+    let settled = state.app.settle_outcome(&reviewer, id, status, reason.as_deref()).await;
+    reviewed(&state, &reviewer, id, settled).await
+}
+
+/// What a reviewer's act came to.
+async fn reviewed(
+    state: &HttpState,
+    reviewer: &ReviewerCaller,
+    id: ApprovalId,
+    acted: Result<ReviewedApproval, Error>,
+) -> Result<Response, Refusal> {
+    match acted {
+        Ok(reviewed) => Ok(Json(ReviewedView::of(state, reviewed)).into_response()),
+        Err(error) => Err(reviewer_refused(state, &reviewer.caller, id, error).await),
+    }
+}
+
+fn state_named(parameter: &str, text: &str) -> Result<StateName, Refusal> {
+    StateName::parse(text).ok_or_else(|| {
+        let states = StateName::ALL.map(StateName::as_str).join(", ");
+        Problem::invalid_query(&format!("`{parameter}` is one of {states}")).into()
+    })
+}

@@ -1,0 +1,639 @@
+//! What a refused request is answered with: the one place that knows which error gets which status and words.
+//!
+//! There are two kinds. Agents are told the same few bytes whatever policy had against a call. Integrators get a
+//! problem document (RFC 9457). A handler returns a [`Refusal`]; `layers` renders it, with the request's id.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    body::Bytes,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::{
+    ToSchema,
+    openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, response::Response as Described},
+};
+
+use crate::{
+    app::{
+        error::{AlreadyExecuted, Error},
+        ports::StoreError,
+    },
+    domain::{
+        approval::state::{Obstacle, Refused, StateName},
+        canon::json::JsonFault,
+        policy::schema::ArgumentFault,
+        time::Timestamp,
+    },
+};
+
+/// What a model is told of a call that policy refused, unless the installation says it otherwise.
+pub(super) const TOOL_UNAVAILABLE: &str = "tool unavailable";
+
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// After how many seconds it is worth trying again when the store did not answer.
+const RETRY_SECONDS: u64 = 1;
+
+/// The longest `detail` that may come from outside, in bytes.
+const LONGEST_DETAIL: usize = 300;
+
+/// What to hand to the model as the result of a call that did not run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct ToolResult {
+    /// Whether the model should take it as a failure.
+    pub(super) is_error: bool,
+    /// The text.
+    pub(super) content: String,
+}
+
+impl ToolResult {
+    /// A call that did not run.
+    pub(super) fn failure(content: impl Into<String>) -> Self {
+        Self { is_error: true, content: content.into() }
+    }
+}
+
+/// The answer to every call that policy refuses or that cannot be decided: always these bytes.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ToolUnavailable {
+    /// Always `tool unavailable`.
+    #[schema(example = "tool unavailable")]
+    error: &'static str,
+    tool_result: ToolResult,
+}
+
+impl ToolUnavailable {
+    /// The refusal with this text for the model.
+    pub(super) fn with(content: &str) -> Self {
+        Self { error: TOOL_UNAVAILABLE, tool_result: ToolResult::failure(content) }
+    }
+
+    /// Its bytes.
+    pub(super) fn to_bytes(&self) -> Bytes {
+        serde_json::to_vec(self).unwrap_or_default().into()
+    }
+}
+
+/// A call that a person did not let run.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DeclinedCall {
+    /// `declined by reviewer` or `cancelled`.
+    error: &'static str,
+    approval: ApprovalRef,
+    /// What the reviewer wrote to the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    tool_result: ToolResult,
+}
+
+/// An approval by its id.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ApprovalRef {
+    /// The id, `apr_...`.
+    id: String,
+}
+
+/// A call whose arguments do not fit the schema of its tool.
+#[derive(Serialize, ToSchema)]
+pub(super) struct InvalidArguments {
+    /// Always `invalid arguments`.
+    #[schema(example = "invalid arguments")]
+    error: &'static str,
+    /// Each place.
+    faults: Vec<Fault>,
+    tool_result: ToolResult,
+}
+
+/// Where arguments do not fit, and why.
+#[derive(Serialize, ToSchema)]
+struct Fault {
+    /// JSON Pointer (RFC 6901) into `args`.
+    pointer: String,
+    /// What is wrong there.
+    message: String,
+}
+
+/// A problem document (RFC 9457).
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProblemDocument {
+    /// `urn:countersign:problem:` and the code.
+    #[serde(rename = "type")]
+    type_: String,
+    /// The kind of problem, in words.
+    title: &'static str,
+    /// The status of the answer.
+    status: u16,
+    /// What was wrong, where, and how to mend it.
+    detail: String,
+    /// The kind of problem, for programs.
+    code: &'static str,
+    /// The request's id, as in `x-request-id`.
+    request_id: String,
+    /// What else this kind of problem tells.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    more: Map<String, Value>,
+}
+
+/// A problem, before it is known which request it is about.
+#[derive(Clone, Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+    detail: String,
+    retry_after: Option<u64>,
+    challenge: Option<&'static str>,
+    more: Map<String, Value>,
+}
+
+/// Why a request is not done.
+#[derive(Clone, Debug)]
+pub(super) enum Refusal {
+    /// The agent learns nothing: `tool unavailable`.
+    Unavailable {
+        /// 403 by policy, 503 when it could not be decided.
+        status: StatusCode,
+        /// For the log.
+        reason: &'static str,
+    },
+    /// The agent learns what is meant for it.
+    Told {
+        /// 403 or 422.
+        status: StatusCode,
+        /// For the log.
+        reason: &'static str,
+        /// JSON.
+        body: Bytes,
+    },
+    /// The integrator learns what was wrong.
+    Problem(Box<Problem>),
+}
+
+/// Carries itself as an extension to `layers`, which renders it.
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl Refusal {
+    /// Policy refuses a call.
+    pub(super) const fn by_policy(reason: &'static str) -> Self {
+        Self::Unavailable { status: StatusCode::FORBIDDEN, reason }
+    }
+
+    /// A call could not be decided, so nothing is permitted.
+    pub(super) const fn undecided(reason: &'static str) -> Self {
+        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason }
+    }
+
+    /// A reviewer declined a call.
+    pub(super) fn declined(approval: String, message: Option<String>) -> Self {
+        let tool_result = ToolResult::failure(declined_text(message.as_deref()));
+        let approval = ApprovalRef { id: approval };
+        let body = DeclinedCall { error: "declined by reviewer", approval, message, tool_result };
+        Self::told(StatusCode::FORBIDDEN, "declined_by_reviewer", &body)
+    }
+
+    /// The agent's stack withdrew a call.
+    pub(super) fn cancelled(approval: String) -> Self {
+        let tool_result = ToolResult::failure("cancelled");
+        let body =
+            DeclinedCall { error: "cancelled", approval: ApprovalRef { id: approval }, message: None, tool_result };
+        Self::told(StatusCode::FORBIDDEN, "cancelled", &body)
+    }
+
+    /// The arguments do not fit the schema of a tool that the agent may use.
+    pub(super) fn invalid_arguments(faults: Vec<ArgumentFault>) -> Self {
+        let mut content = "invalid arguments".to_owned();
+        for fault in &faults {
+            let place = if fault.pointer.is_empty() { "arguments" } else { &fault.pointer };
+            content.push_str(&format!("\n{place}: {}", fault.message));
+        }
+        let faults = faults.into_iter().map(|ArgumentFault { pointer, message }| Fault { pointer, message }).collect();
+        let tool_result = ToolResult::failure(content);
+        let body = InvalidArguments { error: "invalid arguments", faults, tool_result };
+        Self::told(StatusCode::UNPROCESSABLE_ENTITY, "invalid_arguments", &body)
+    }
+
+    /// What a use case about a call answered instead: what it could not decide, the agent is told nothing of.
+    pub(super) fn of_call(error: Error, now: Timestamp) -> Self {
+        match (internal(&error), &error) {
+            (Some(reason), _) => {
+                tracing::error!(reason, error = %error, "a call could not be decided");
+                Self::undecided(reason)
+            }
+            (None, Error::Refused(Refused { why: Obstacle::Grace { until }, .. })) => {
+                // Rounded up, so that whoever waits that long is not too early again.
+                let seconds = until.since(now).as_micros().div_ceil(1_000_000);
+                let retry_after = Some(u64::try_from(seconds).unwrap_or(u64::MAX));
+                Problem { retry_after, ..error.into() }.into()
+            }
+            (None, _) => error.into(),
+        }
+    }
+
+    /// The status of the answer.
+    pub(super) const fn status(&self) -> StatusCode {
+        match self {
+            Self::Unavailable { status, .. } | Self::Told { status, .. } => *status,
+            Self::Problem(problem) => problem.status,
+        }
+    }
+
+    /// The reason, as the log names it.
+    pub(super) const fn reason(&self) -> &'static str {
+        match self {
+            Self::Unavailable { reason, .. } | Self::Told { reason, .. } => reason,
+            Self::Problem(problem) => problem.code,
+        }
+    }
+
+    /// The answer. `unavailable` is the one body for what agents learn nothing of.
+    pub(super) fn render(self, unavailable: &Bytes, request_id: &str) -> Response {
+        let status = self.status();
+        let (body, content_type, retry_after, challenge) = match self {
+            Self::Unavailable { status, .. } => {
+                let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS);
+                (unavailable.clone(), JSON, retry_after, None)
+            }
+            Self::Told { body, .. } => (body, JSON, None, None),
+            Self::Problem(problem) => {
+                let Problem { code, title, detail, retry_after, challenge, more, .. } = *problem;
+                let document = ProblemDocument {
+                    type_: format!("urn:countersign:problem:{code}"),
+                    title,
+                    status: status.as_u16(),
+                    detail,
+                    code,
+                    request_id: request_id.to_owned(),
+                    more,
+                };
+                let body = serde_json::to_vec(&document).unwrap_or_default();
+                (body.into(), PROBLEM, retry_after, challenge)
+            }
+        };
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, content_type);
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(challenge) = challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response
+    }
+
+    fn told(status: StatusCode, reason: &'static str, body: &impl Serialize) -> Self {
+        Self::Told { status, reason, body: serde_json::to_vec(body).unwrap_or_default().into() }
+    }
+}
+
+/// What the model is told of a denial by a reviewer.
+pub(super) fn declined_text(message: Option<&str>) -> String {
+    match message {
+        Some(message) => format!("declined by reviewer: {message}"),
+        None => "declined by reviewer".to_owned(),
+    }
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, title, detail: detail.into(), retry_after: None, challenge: None, more: Map::new() }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn conflict(code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, title, detail)
+    }
+
+    /// The service could not do it, and nothing was permitted.
+    pub(super) fn unavailable(code: &'static str, detail: &'static str) -> Self {
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, code, "Not available now", detail);
+        Self { retry_after: Some(RETRY_SECONDS), ..problem }
+    }
+
+    /// The service has a fault.
+    pub(super) fn internal() -> Self {
+        let detail = "The service has a fault; its log tells more under this request_id. Nothing was permitted.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error", detail)
+    }
+
+    /// Not a request of this API.
+    pub(super) fn no_such_route() -> Self {
+        let detail = "There is no such route. /openapi.json lists those there are.";
+        Self::new(StatusCode::NOT_FOUND, "no_such_route", "No such route", detail)
+    }
+
+    /// Not a method of this route.
+    pub(super) fn no_such_method() -> Self {
+        let detail = "This route does not take this method. The header `allow` lists those it takes.";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed", detail)
+    }
+
+    /// There is no such thing, or it is not for this caller to know.
+    pub(super) fn not_found() -> Self {
+        let detail = "There is nothing of this id that this key may see.";
+        Self::new(StatusCode::NOT_FOUND, "not_found", "Not found", detail)
+    }
+
+    /// No credential.
+    pub(super) fn no_credential() -> Self {
+        let detail = "Send one key in the header `authorization: Bearer cs_...`.";
+        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated", detail);
+        Self { challenge: Some(r#"Bearer realm="countersign""#), ..problem }
+    }
+
+    /// A credential that opens nothing (RFC 6750, section 3.1).
+    pub(super) fn bad_credential() -> Self {
+        let detail = "This key is unknown, expired or revoked. `countersign keys list` shows those that are not.";
+        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated", detail);
+        Self { challenge: Some(r#"Bearer realm="countersign", error="invalid_token""#), ..problem }
+    }
+
+    /// A credential for something else.
+    pub(super) fn wrong_role(needed: &'static str) -> Self {
+        let detail = format!("This route takes a key with the role {needed}; yours has another one.");
+        Self::new(StatusCode::FORBIDDEN, "wrong_role", "Wrong role", detail).with("needed", needed)
+    }
+
+    /// A reviewer's key whose name is no entry of the configuration.
+    pub(super) fn no_such_reviewer(name: &str) -> Self {
+        let detail =
+            format!("`{name}` is no entry of [reviewers] in this installation's configuration, so has no vote.");
+        Self::new(StatusCode::FORBIDDEN, "wrong_role", "Wrong role", detail).with("needed", "reviewer")
+    }
+
+    /// The body is too large.
+    pub(super) fn too_large(limit: usize) -> Self {
+        let detail = format!("The body is larger than {limit} bytes, the setting limits.body_bytes.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "Body too large", detail).with("limit", limit)
+    }
+
+    /// The body did not arrive whole.
+    pub(super) fn unreadable_body() -> Self {
+        let detail = "The body could not be read to its end.";
+        Self::new(StatusCode::BAD_REQUEST, "unreadable_body", "Unreadable body", detail)
+    }
+
+    /// The body is not JSON by its type.
+    pub(super) fn not_json() -> Self {
+        let detail = "Send the body as JSON with the header `content-type: application/json`.";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "Unsupported media type", detail)
+    }
+
+    /// The body is not JSON by its text.
+    pub(super) fn invalid_json(fault: JsonFault) -> Self {
+        let JsonFault { message, line, column } = fault;
+        let detail = format!("The body is not acceptable JSON: {} at line {line} column {column}.", bounded(&message));
+        Self::new(StatusCode::BAD_REQUEST, "invalid_json", "Invalid JSON", detail)
+            .with("line", line)
+            .with("column", column)
+    }
+
+    /// A field of the body is not what this route takes.
+    pub(super) fn invalid_field(field: &str, message: &str) -> Self {
+        let (field, message) = (bounded(field), bounded(message));
+        let detail = if field.is_empty() { format!("The body: {message}.") } else { format!("`{field}`: {message}.") };
+        let problem = Self::new(StatusCode::BAD_REQUEST, "invalid_field", "Invalid request", detail);
+        if field.is_empty() { problem } else { problem.with("field", field) }
+    }
+
+    /// A parameter of the query is not what this route takes.
+    pub(super) fn invalid_query(message: &str) -> Self {
+        let detail = format!("The query: {}.", bounded(message));
+        Self::new(StatusCode::BAD_REQUEST, "invalid_query", "Invalid query", detail)
+    }
+
+    /// A header is not what this route takes.
+    pub(super) fn invalid_header(header: &'static str, message: &'static str) -> Self {
+        let detail = format!("The header `{header}`: {message}.");
+        Self::new(StatusCode::BAD_REQUEST, "invalid_header", "Invalid header", detail).with("header", header)
+    }
+}
+
+/// Text from outside, cut to what a document may repeat of it.
+fn bounded(text: &str) -> String {
+    if text.len() <= LONGEST_DETAIL {
+        return text.to_owned();
+    }
+    let mut cut = text.get(..text.floor_char_boundary(LONGEST_DETAIL)).unwrap_or_default().to_owned();
+    cut.push_str("...");
+    cut
+}
+
+/// The reason for the log when the service itself could not do it: nothing a caller can mend.
+fn internal(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Store(StoreError::Unavailable(_)) => Some("store_unavailable"),
+        Error::Store(StoreError::CommitUnknown(_)) => Some("commit_unknown"),
+        Error::Store(StoreError::Contended(_)) => Some("store_contended"),
+        Error::Store(StoreError::Unreadable(_)) => Some("store_unreadable"),
+        Error::Entropy(_) => Some("no_entropy"),
+        Error::Signing(_) => Some("no_signature"),
+        Error::Unwritable(_) => Some("unwritable_record"),
+        Error::NotFound
+        | Error::KeyRevoked
+        | Error::Refused(_)
+        | Error::StaleArgs { .. }
+        | Error::StaleReview { .. }
+        | Error::NotEligible(_)
+        | Error::ArgsMismatch
+        | Error::PolicyChanged(_)
+        | Error::ToolUseIdReused
+        | Error::IdempotencyConflict
+        | Error::AlreadyExecuted(_)
+        | Error::OutcomeStands
+        | Error::Invalid(_) => None,
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        if let Some(reason) = internal(&error) {
+            // The store's own words are for the operator, not for the caller.
+            tracing::error!(reason, error = %error, "the service could not do what was asked");
+        }
+        match error {
+            Error::Store(StoreError::Unavailable(_)) => {
+                Self::unavailable("store_unavailable", "The store does not answer. Nothing was done; ask again.")
+            }
+            Error::Store(StoreError::CommitUnknown(_)) => Self::unavailable(
+                "commit_unknown",
+                "The store was lost while committing. Ask again: the answer shows whether it was done.",
+            ),
+            Error::Store(StoreError::Contended(_)) => {
+                Self::unavailable("store_contended", "Others were in the way. Nothing was done; ask again.")
+            }
+            Error::Store(StoreError::Unreadable(_)) | Error::Entropy(_) | Error::Signing(_) | Error::Unwritable(_) => {
+                Self::internal()
+            }
+            Error::NotFound => Self::not_found(),
+            Error::KeyRevoked => Self::bad_credential(),
+            Error::Refused(refused) => refused.into(),
+            Error::StaleArgs { current } => Self::conflict(
+                "stale_args",
+                "Stale arguments",
+                "`args_hash` is not that of the arguments which are held. Look at the approval again, then decide.",
+            )
+            .with("current", current.to_string()),
+            Error::StaleReview { current } => Self::conflict(
+                "stale_review",
+                "Stale review",
+                "`review_hash` is not that of the review as it is shown now. Look at the approval again, then decide.",
+            )
+            .with("current", current),
+            Error::NotEligible(why) => Self::new(
+                StatusCode::FORBIDDEN,
+                "not_eligible",
+                "Not eligible",
+                format!("You may see this approval but not do this: {why}."),
+            ),
+            Error::ArgsMismatch => Self::conflict(
+                "args_mismatch",
+                "Other arguments",
+                "The arguments are not those that were approved. The approval is denied and cannot be claimed any \
+                 more; ask /decide under a new tool_use_id.",
+            ),
+            // What changed stays in the log: the caller is the agent's own stack.
+            Error::PolicyChanged(_) => Self::conflict(
+                "policy_changed",
+                "The policy has changed",
+                "Today's policy does not stand behind this approval. Ask /decide again for what it asks for now.",
+            ),
+            Error::ToolUseIdReused => Self::conflict(
+                "tool_use_id_reused",
+                "tool_use_id used before",
+                "This tool_use_id names a held call with another tool or other arguments. Use the id of this very \
+                 call, or another `turn`.",
+            ),
+            Error::IdempotencyConflict => Self::conflict(
+                "idempotency_conflict",
+                "Idempotency-Key used before",
+                "This Idempotency-Key came with another body within the last 24 hours. Use a new one.",
+            ),
+            Error::AlreadyExecuted(executed) => already_executed(*executed),
+            Error::OutcomeStands => Self::conflict(
+                "outcome_stands",
+                "An outcome is recorded",
+                "The first outcome stands, and this one differs from it.",
+            ),
+            Error::Invalid(why) => Self::new(StatusCode::BAD_REQUEST, "invalid", "Invalid request", format!("{why}.")),
+        }
+    }
+}
+
+fn already_executed(executed: AlreadyExecuted) -> Problem {
+    let AlreadyExecuted { approval, claim, outcome, result, claimed_at } = executed;
+    let told = match &result {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(other) => Some(other.to_string()),
+        None => None,
+    };
+    let (is_error, otherwise) = match outcome.as_deref() {
+        Some("succeeded") => (false, "already executed: it succeeded"),
+        Some("failed") => (true, "already executed: it failed"),
+        Some(_) => (true, "already executed: whether it succeeded is not known"),
+        None => (true, "already executed: its outcome is awaited"),
+    };
+    let tool_result = ToolResult { is_error, content: told.unwrap_or_else(|| otherwise.to_owned()) };
+    let detail = "This call was claimed before, so it never runs again. Hand `tool_result` to the model.";
+    Problem::conflict("already_executed", "Already executed", detail)
+        .with("approval", json!({ "id": approval }))
+        .with("claim_id", claim.to_string())
+        .with("claimed_at", claimed_at.to_string())
+        .with("outcome", outcome)
+        .with("result", result.unwrap_or_default())
+        .with("tool_result", json!(tool_result))
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let Refused { event, state, why } = refused;
+        let detail = format!("Cannot {event}: {why}.");
+        let conflict = |code, title| Self::conflict(code, title, detail.clone());
+        let problem = match why {
+            Obstacle::State(StateName::Pending) => conflict("approval_pending", "The approval is pending"),
+            Obstacle::State(StateName::Approved) => conflict("approval_approved", "The approval is approved"),
+            Obstacle::State(StateName::Denied) => conflict("approval_denied", "The approval is denied"),
+            Obstacle::State(StateName::Expired) => conflict("approval_expired", "The approval has expired"),
+            Obstacle::State(StateName::Cancelled) => conflict("approval_cancelled", "The approval is cancelled"),
+            Obstacle::State(StateName::Executed) => conflict("approval_executed", "The call is executed"),
+            Obstacle::Decided { by, at } => {
+                conflict("decided", "Already decided").with("by", by).with("at", at.to_string())
+            }
+            Obstacle::AlreadyVoted => conflict("already_voted", "Already voted"),
+            Obstacle::Grace { until } => {
+                let problem = Self::new(StatusCode::TOO_EARLY, "within_grace", "Too early", detail.clone());
+                problem.with("claim_after", until.to_string())
+            }
+            Obstacle::Claimed => conflict("already_claimed", "Already claimed"),
+            Obstacle::OtherClaim => conflict("other_claim", "Not the current claim"),
+            Obstacle::LeaseOver { at } => conflict("lease_over", "The lease is over").with("at", at.to_string()),
+            Obstacle::OutcomeStands => conflict("outcome_stands", "An outcome is recorded"),
+            Obstacle::GivenBackBefore => conflict("given_back_before", "Given back before"),
+            Obstacle::NothingToSettle => conflict("nothing_to_settle", "Nothing to settle"),
+            Obstacle::NothingToLift => conflict("nothing_to_lift", "Nothing to lift"),
+        };
+        problem.with("state", state.as_str())
+    }
+}
+
+/// The refusals that any route with a credential has, for the API's description.
+pub(super) struct Authenticated;
+
+impl utoipa::IntoResponses for Authenticated {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        [
+            ("400", "The request is not what this route takes."),
+            ("401", "No valid key was sent."),
+            ("403", "The key has another role."),
+            ("503", "It could not be done now; nothing was permitted."),
+        ]
+        .into_iter()
+        .map(|(status, text)| (status.to_owned(), problem(text)))
+        .collect()
+    }
+}
+
+/// The refusals that any route with a body has besides, for the API's description.
+pub(super) struct Bodied;
+
+impl utoipa::IntoResponses for Bodied {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        [("413", "The body is too large."), ("415", "The body is not JSON.")]
+            .into_iter()
+            .map(|(status, text)| (status.to_owned(), problem(text)))
+            .collect()
+    }
+}
+
+fn problem(text: &str) -> RefOr<Described> {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemDocument"))).build();
+    ResponseBuilder::new().description(text).content("application/problem+json", content).build().into()
+}

@@ -1,0 +1,222 @@
+//! The store on Postgres, shared by any number of instances.
+
+use std::{str::FromStr, time::Duration};
+
+use async_trait::async_trait;
+use sqlx::{
+    Connection, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use tokio::{
+    sync::{Mutex, broadcast},
+    time::timeout,
+};
+
+use super::{Background, ConnectOptions};
+use crate::{
+    app::ports::{
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+    },
+    domain::{
+        approval::state::Approval,
+        audit::{
+            chain::{Head, SealedEntry},
+            payload::{Payload, PayloadDigest},
+        },
+        identity::KeyRecord,
+        ids::ApprovalId,
+        policy::PolicyVersion,
+        time::Timestamp,
+    },
+};
+
+use errors::{commit_error, read_error};
+
+mod approvals;
+mod changes;
+mod checkpoints;
+mod decisions;
+mod entries;
+mod errors;
+mod idempotency;
+mod keys;
+mod payloads;
+mod policies;
+mod schema;
+mod tx;
+
+/// How long to wait for a connection, of the pool or a new one.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How many changes a slow subscriber may be behind before it is told that it missed some.
+const CHANGES_KEPT: usize = 1_024;
+
+/// A store in a Postgres schema: the first one of the connection's search path.
+pub(super) struct PostgresStore {
+    /// Connections without time limits, for migrations.
+    options: PgConnectOptions,
+    decision_options: PgConnectOptions,
+    /// The connection that commits groups of decisions; `None` until it is needed again after a failure.
+    decisions: Mutex<Option<PgConnection>>,
+    transactions: PgPool,
+    /// Apart from those of transactions, so that a use case may read while it holds one: out of one pool, as many use
+    /// cases as it has connections could all wait for one more.
+    readers: PgPool,
+    channel: String,
+    changes: broadcast::Sender<Change>,
+    _listener: Background,
+}
+
+impl PostgresStore {
+    pub(super) async fn connect(url: &str, limits: ConnectOptions) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?
+            .application_name("countersign");
+        // The server ends what hangs, an instance that vanished with a lock on the log's head in its hands included.
+        let limited = options.clone().options([
+            ("statement_timeout", "10s"),
+            ("lock_timeout", "3s"),
+            ("idle_in_transaction_session_timeout", "10s"),
+        ]);
+        // One plan for every group: by index, even while the tables of the guards are so small, or so newly grown, that
+        // their statistics would rather have them read as a whole.
+        let decision_options =
+            limited.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
+
+        let mut first = open(&decision_options).await?;
+        let channel: String = sqlx::query_scalar(
+            "select 'countersign_' || coalesce(max(oid::text), '0') from pg_namespace where nspname = current_schema()",
+        )
+        .fetch_one(&mut first)
+        .await
+        .map_err(read_error)?;
+
+        let pool = PgPoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT);
+        let for_reads = (limits.max_connections / 4).max(1);
+        let for_transactions = limits.max_connections.saturating_sub(for_reads).max(1);
+        let transactions = pool.clone().max_connections(for_transactions).connect_lazy_with(limited.clone());
+        let readers = pool.clone().max_connections(for_reads).connect_lazy_with(limited);
+        let listening =
+            pool.max_connections(1).idle_timeout(None).max_lifetime(None).connect_lazy_with(options.clone());
+        let (changes, _) = broadcast::channel(CHANGES_KEPT);
+        // Before anything is read through this store, so that nothing falls between a read and the first change heard.
+        let listener = changes::listen(&listening, &channel).await.map_err(read_error)?;
+        let listener =
+            Background(tokio::spawn(changes::pass_on(listener, listening, channel.clone(), changes.clone())));
+        Ok(Self {
+            options,
+            decision_options,
+            decisions: Mutex::new(Some(first)),
+            transactions,
+            readers,
+            channel,
+            changes,
+            _listener: listener,
+        })
+    }
+
+    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+        schema::migrate(&mut open(&self.options).await?).await
+    }
+
+    pub(super) async fn pending_migrations(&self) -> Result<usize, StoreError> {
+        schema::pending(&self.readers).await
+    }
+}
+
+async fn open(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    match timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(options)).await {
+        Ok(connected) => connected.map_err(read_error),
+        Err(_) => Err(StoreError::Unavailable("the database server does not answer".to_owned())),
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
+        let tx = self.transactions.begin_with("begin isolation level read committed").await.map_err(read_error)?;
+        Ok(Box::new(tx::PostgresTx::new(tx, self.channel.clone())))
+    }
+
+    async fn append_decisions(
+        &self,
+        before: Head,
+        entries: &[SealedEntry],
+        payloads: &[&Payload],
+        guards: &[&Guard],
+    ) -> Result<GroupAppend, StoreError> {
+        let mut slot = self.decisions.lock().await;
+        // Taken out, and put back only when it is known to be sound: not after an error, nor when this future is
+        // dropped half-way.
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
+            None => open(&self.decision_options).await?,
+        };
+        let appended = decisions::append(&mut connection, before, entries, payloads, guards).await?;
+        if appended.is_ok() {
+            *slot = Some(connection);
+        }
+        appended.map_err(commit_error)
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        entries::head(&self.readers).await
+    }
+
+    async fn entries_after(&self, after: i64, limit: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        entries::after(&self.readers, after, limit).await
+    }
+
+    async fn entries(
+        &self,
+        filter: &EntryFilter,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<SealedEntry>, StoreError> {
+        entries::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        approvals::by_id(&self.readers, id).await
+    }
+
+    async fn approvals(
+        &self,
+        filter: &ApprovalFilter,
+        before: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        approvals::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        approvals::due(&self.readers, now, limit).await
+    }
+
+    async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {
+        payloads::by_digest(&self.readers, digest).await
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        keys::all(&self.readers).await
+    }
+
+    async fn policy(&self, version: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError> {
+        policies::by_version(&self.readers, version).await
+    }
+
+    async fn checkpoints(&self, limit: u32) -> Result<Vec<Checkpoint>, StoreError> {
+        checkpoints::newest(&self.readers, limit).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        match self.pending_migrations().await? {
+            0 => Ok(()),
+            pending => Err(StoreError::Unreadable(format!("the schema lacks {pending} migrations"))),
+        }
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+}

@@ -1,0 +1,199 @@
+//! One transaction, READ COMMITTED, with the row locks its use case asks for.
+
+use async_trait::async_trait;
+use sqlx::{Postgres, Transaction};
+
+use super::{
+    approvals, changes, checkpoints, decisions,
+    errors::{commit_error, store_error},
+    idempotency, keys, payloads, policies,
+};
+use crate::{
+    app::ports::{Change, Checkpoint, DecisionOutcome, GroupAppend, IdempotencyRecord, StoreError, StoredPolicy, Tx},
+    domain::{
+        approval::state::Approval,
+        audit::{entry::Entry, payload::Payload},
+        call::CallKey,
+        canon::json::ArgsHash,
+        facts::StandingDenial,
+        identity::{AgentId, KeyRecord},
+        ids::{ApprovalId, KeyId, RunId},
+        time::Timestamp,
+    },
+    storage::{
+        rows::{self, HeadRow},
+        seal_all,
+    },
+};
+
+/// A transaction on a connection of the pool.
+pub(super) struct PostgresTx {
+    tx: Transaction<'static, Postgres>,
+    channel: String,
+    appended: Vec<Entry>,
+    announced: Vec<Change>,
+}
+
+impl PostgresTx {
+    pub(super) fn new(tx: Transaction<'static, Postgres>, channel: String) -> Self {
+        Self { tx, channel, appended: Vec::new(), announced: Vec::new() }
+    }
+}
+
+#[async_trait]
+impl Tx for PostgresTx {
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError> {
+        // The conflicting row is locked, although nothing is ever updated.
+        sqlx::query(
+            "insert into agents (agent) values ($1)
+             on conflict (agent) do update set agent = excluded.agent where false",
+        )
+        .bind(agent.as_str())
+        .execute(&mut *self.tx)
+        .await
+        .map_err(store_error)?;
+        Ok(())
+    }
+
+    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError> {
+        sqlx::query(
+            "insert into runs (agent, run_id) values ($1, $2)
+             on conflict (agent, run_id) do update set run_id = excluded.run_id where false",
+        )
+        .bind(agent.as_str())
+        .bind(run.as_str())
+        .execute(&mut *self.tx)
+        .await
+        .map_err(store_error)?;
+        Ok(())
+    }
+
+    async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {
+        approvals::held(&mut self.tx, call).await
+    }
+
+    async fn approval(&mut self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        approvals::locked(&mut self.tx, id).await
+    }
+
+    async fn open_alike(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<Approval>, StoreError> {
+        approvals::open_alike(&mut self.tx, agent, run, tool, args_hash).await
+    }
+
+    async fn standing_denial(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<StandingDenial>, StoreError> {
+        approvals::standing_denial(&mut self.tx, agent, run, tool, args_hash).await
+    }
+
+    async fn open_counts(&mut self, agent: &AgentId, run: &RunId, now: Timestamp) -> Result<(u32, u32), StoreError> {
+        approvals::open_counts(&mut self.tx, agent, run, now).await
+    }
+
+    async fn refused_count(&mut self, agent: &AgentId, run: &RunId, tool: &str) -> Result<u32, StoreError> {
+        approvals::refused_count(&mut self.tx, agent, run, tool).await
+    }
+
+    async fn insert_approval(&mut self, approval: &Approval) -> Result<bool, StoreError> {
+        approvals::insert(&mut self.tx, approval).await
+    }
+
+    async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
+        approvals::update(&mut self.tx, approval).await
+    }
+
+    async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {
+        approvals::attach(&mut self.tx, call, approval).await
+    }
+
+    async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
+        approvals::attached(&mut self.tx, approval).await
+    }
+
+    async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {
+        payloads::insert(&mut self.tx, payload).await
+    }
+
+    async fn remember(&mut self, record: &IdempotencyRecord) -> Result<Option<IdempotencyRecord>, StoreError> {
+        idempotency::remember(&mut self.tx, record).await
+    }
+
+    async fn remembered(
+        &mut self,
+        caller: &str,
+        route: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        idempotency::remembered(&mut self.tx, caller, route, key, now).await
+    }
+
+    async fn record_decision_outcome(
+        &mut self,
+        outcome: &DecisionOutcome,
+    ) -> Result<Option<DecisionOutcome>, StoreError> {
+        idempotency::record_outcome(&mut self.tx, outcome).await
+    }
+
+    async fn key(&mut self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        keys::by_id(&mut self.tx, id).await
+    }
+
+    async fn insert_key(&mut self, key: &KeyRecord) -> Result<(), StoreError> {
+        keys::insert(&mut self.tx, key).await
+    }
+
+    async fn revoke_key(&mut self, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
+        keys::revoke(&mut self.tx, id, now).await
+    }
+
+    async fn insert_policy(&mut self, policy: &StoredPolicy) -> Result<bool, StoreError> {
+        policies::insert(&mut self.tx, policy).await
+    }
+
+    async fn shared_permit_key(&mut self, candidate: &[u8], now: Timestamp) -> Result<Vec<u8>, StoreError> {
+        keys::shared_permit_key(&mut self.tx, candidate, now).await
+    }
+
+    async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError> {
+        checkpoints::insert(&mut self.tx, checkpoint).await
+    }
+
+    fn append(&mut self, entry: Entry) {
+        self.appended.push(entry);
+    }
+
+    fn announce(&mut self, change: Change) {
+        self.announced.push(change);
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        let Self { mut tx, channel, appended, announced } = *self;
+        if !appended.is_empty() {
+            let head = sqlx::query_as::<_, HeadRow>("select seq, chain from audit_head for update")
+                .fetch_one(&mut *tx)
+                .await
+                .map_err(store_error)?
+                .into_head()?;
+            let sealed = seal_all(head, appended)?;
+            match decisions::append(&mut tx, head, &sealed, &[], &[]).await?.map_err(store_error)? {
+                GroupAppend::Written => {}
+                GroupAppend::HeadMoved | GroupAppend::Guarded(_) => return Err(rows::unreadable("head")),
+            }
+        }
+        // Also with nothing to announce: COMMIT of a transaction in which a statement failed rolls back without an
+        // error, and this statement then fails first.
+        changes::announce(&mut tx, &channel, &announced).await?;
+        tx.commit().await.map_err(commit_error)
+    }
+}

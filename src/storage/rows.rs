@@ -1,0 +1,401 @@
+//! The rows both engines read and write, and their way to and from the domain. Knows columns, and no engine.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use sqlx::FromRow;
+
+use crate::{
+    app::ports::{Checkpoint, DecisionOutcome, IdempotencyRecord, StoreError},
+    domain::{
+        approval::{
+            code::ApprovalCode,
+            outcome::Outcome,
+            state::{Approval, Denial, Denier, Execution, State},
+        },
+        audit::{
+            chain::{Hash, Head, SealedEntry},
+            entry::{Actor, Entry, EventKind},
+            payload::{Payload, PayloadDigest, Salt},
+        },
+        call::CallKey,
+        canon::json::{self, ArgsHash},
+        facts::StandingDenial,
+        identity::{HolderName, KeyParts, KeyRecord, Role, Roles},
+        ids::{ApprovalId, Id, IdKind, Name, NameKind},
+        policy::PolicyVersion,
+        time::Timestamp,
+        verdict::Verdict,
+    },
+};
+
+/// What is stored cannot be read as `what`. The value is not repeated: it may be somebody's.
+pub(super) fn unreadable(what: &str) -> StoreError {
+    StoreError::Unreadable(format!("a stored {what} is not one"))
+}
+
+fn id<K: IdKind>(text: &str) -> Result<Id<K>, StoreError> {
+    Id::parse(text).map_err(|_| unreadable(K::PREFIX.trim_end_matches('_')))
+}
+
+fn name<K: NameKind>(text: &str) -> Result<Name<K>, StoreError> {
+    Name::parse(text).map_err(|_| unreadable(K::WHAT))
+}
+
+pub(super) fn bytes<const N: usize>(bytes: &[u8]) -> Result<[u8; N], StoreError> {
+    bytes.try_into().map_err(|_| unreadable("hash"))
+}
+
+fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|_| unreadable(what))
+}
+
+/// The JSON text of a record of ours.
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Unreadable(error.to_string()))
+}
+
+/// The canonical JSON text of an entry's detail.
+pub(super) fn detail_text(detail: &Map<String, Value>) -> Result<String, StoreError> {
+    let canonical = json::canonical(detail).map_err(|error| StoreError::Unreadable(error.to_string()))?;
+    String::from_utf8(canonical).map_err(|_| unreadable("detail"))
+}
+
+/// A row of `audit_head`.
+#[derive(FromRow)]
+pub(super) struct HeadRow {
+    seq: i64,
+    chain: Vec<u8>,
+}
+
+impl HeadRow {
+    pub(super) fn into_head(self) -> Result<Head, StoreError> {
+        Ok(Head { seq: self.seq, chain: bytes(&self.chain)? })
+    }
+}
+
+/// A row of `audit_entries`.
+#[derive(FromRow)]
+pub(super) struct EntryRow {
+    seq: i64,
+    event: String,
+    at: i64,
+    request_id: Option<String>,
+    actor: String,
+    actor_via: String,
+    agent: Option<String>,
+    run_id: Option<String>,
+    turn: Option<i64>,
+    tool_use_id: Option<String>,
+    tool: Option<String>,
+    decision_id: Option<String>,
+    approval_id: Option<String>,
+    approval_code: Option<String>,
+    verdict: Option<String>,
+    reason_code: Option<String>,
+    reason: Option<String>,
+    rule: Option<String>,
+    policy_version: Option<String>,
+    payload_digest: Option<Vec<u8>>,
+    detail: String,
+    leaf: Vec<u8>,
+    chain: Vec<u8>,
+}
+
+impl EntryRow {
+    pub(super) fn into_sealed(self) -> Result<SealedEntry, StoreError> {
+        let call = match (self.agent, self.run_id, self.turn, self.tool_use_id) {
+            (None, None, None, None) => None,
+            (Some(agent), Some(run_id), Some(turn), Some(tool_use_id)) => {
+                Some(CallKeyRow { agent, run_id, turn, tool_use_id }.into_key()?)
+            }
+            (Some(_) | None, Some(_) | None, Some(_) | None, Some(_) | None) => return Err(unreadable("call")),
+        };
+        let entry = Entry {
+            event: EventKind::parse(&self.event).ok_or_else(|| unreadable("event"))?,
+            at: Timestamp::from_micros(self.at),
+            request_id: self.request_id,
+            actor: Actor { name: self.actor, via: self.actor_via },
+            call,
+            tool: self.tool,
+            decision: self.decision_id.as_deref().map(id).transpose()?,
+            approval: self.approval_id.as_deref().map(id).transpose()?,
+            code: self.approval_code.as_deref().map(approval_code).transpose()?,
+            verdict: self.verdict.as_deref().map(verdict).transpose()?,
+            reason_code: self.reason_code,
+            reason: self.reason,
+            rule: self.rule,
+            policy_version: self.policy_version,
+            payload: self.payload_digest.as_deref().map(bytes).transpose()?.map(PayloadDigest::from_bytes),
+            detail: from_json(&self.detail, "detail")?,
+        };
+        Ok(SealedEntry { seq: self.seq, entry, leaf: bytes(&self.leaf)?, chain: bytes(&self.chain)? })
+    }
+}
+
+/// Every row, in the order they came.
+pub(super) fn into_entries(rows: Vec<EntryRow>) -> Result<Vec<SealedEntry>, StoreError> {
+    rows.into_iter().map(EntryRow::into_sealed).collect()
+}
+
+fn approval_code(text: &str) -> Result<ApprovalCode, StoreError> {
+    ApprovalCode::parse(text).ok_or_else(|| unreadable("approval code"))
+}
+
+fn verdict(text: &str) -> Result<Verdict, StoreError> {
+    text.parse().map_err(|_| unreadable("verdict"))
+}
+
+/// The columns that name a call.
+#[derive(FromRow)]
+pub(super) struct CallKeyRow {
+    agent: String,
+    run_id: String,
+    turn: i64,
+    tool_use_id: String,
+}
+
+impl CallKeyRow {
+    pub(super) fn into_key(self) -> Result<CallKey, StoreError> {
+        Ok(CallKey {
+            agent: name(&self.agent)?,
+            run: name(&self.run_id)?,
+            turn: u32::try_from(self.turn).map_err(|_| unreadable("turn"))?,
+            tool_use_id: name(&self.tool_use_id)?,
+        })
+    }
+}
+
+/// A row of `approvals`, but for what repeats its state.
+#[derive(FromRow)]
+pub(super) struct ApprovalRow {
+    id: String,
+    code: String,
+    agent: String,
+    run_id: String,
+    turn: i64,
+    tool_use_id: String,
+    tool: String,
+    args_hash: Vec<u8>,
+    payload_digest: Vec<u8>,
+    decision_id: String,
+    policy_version: String,
+    asked_by: String,
+    reason: String,
+    requirement: String,
+    attempt: i64,
+    created_at: i64,
+    expires_at: i64,
+    state_data: String,
+}
+
+impl ApprovalRow {
+    pub(super) fn into_approval(self) -> Result<Approval, StoreError> {
+        let call =
+            CallKeyRow { agent: self.agent, run_id: self.run_id, turn: self.turn, tool_use_id: self.tool_use_id };
+        Ok(Approval {
+            id: id(&self.id)?,
+            code: approval_code(&self.code)?,
+            call: call.into_key()?,
+            tool: self.tool,
+            args_hash: args_hash(&self.args_hash)?,
+            payload: PayloadDigest::from_bytes(bytes(&self.payload_digest)?),
+            decision: id(&self.decision_id)?,
+            policy_version: PolicyVersion::from_stored(self.policy_version),
+            asked_by: from_json(&self.asked_by, "list of rules")?,
+            reason: self.reason,
+            requirement: from_json(&self.requirement, "requirement")?,
+            attempt: u32::try_from(self.attempt).map_err(|_| unreadable("attempt"))?,
+            created_at: Timestamp::from_micros(self.created_at),
+            expires_at: Timestamp::from_micros(self.expires_at),
+            state: from_json(&self.state_data, "state")?,
+        })
+    }
+}
+
+fn args_hash(stored: &[u8]) -> Result<ArgsHash, StoreError> {
+    let hash: Hash = bytes(stored)?;
+    ArgsHash::parse(&format!("sha256:{}", hex::encode(hash))).ok_or_else(|| unreadable("hash of arguments"))
+}
+
+/// The columns of `approvals` that change with the state.
+pub(super) struct StateColumns {
+    pub(super) state: &'static str,
+    pub(super) state_data: String,
+    pub(super) next_deadline: Option<i64>,
+    pub(super) denied_by_person: bool,
+    pub(super) lifted: bool,
+    pub(super) unsettled: bool,
+}
+
+impl StateColumns {
+    pub(super) fn of(approval: &Approval) -> Result<Self, StoreError> {
+        let by_person = |denial: &Denial| matches!(denial.by, Denier::Reviewer { .. });
+        let (denied_by_person, lifted, unsettled) = match &approval.state {
+            State::Denied(denial) => (by_person(denial), denial.lifted.is_some(), false),
+            State::Executed(Execution { outcome: Outcome::Unknown { settled: None, .. }, .. }) => (false, false, true),
+            State::Executed(_)
+            | State::Pending { .. }
+            | State::Approved(_)
+            | State::Expired { .. }
+            | State::Cancelled { .. } => (false, false, false),
+        };
+        Ok(Self {
+            state: approval.state.name().as_str(),
+            state_data: to_json(&approval.state)?,
+            next_deadline: approval.next_deadline().map(Timestamp::as_micros),
+            denied_by_person,
+            lifted,
+            unsettled,
+        })
+    }
+}
+
+/// A denial that stands, as two columns of `approvals`.
+#[derive(FromRow)]
+pub(super) struct DenialRow {
+    id: String,
+    state_data: String,
+}
+
+impl DenialRow {
+    pub(super) fn into_denial(self) -> Result<StandingDenial, StoreError> {
+        match from_json(&self.state_data, "state")? {
+            State::Denied(denial) => {
+                Ok(StandingDenial { approval: id(&self.id)?, message_to_agent: denial.message_to_agent })
+            }
+            State::Pending { .. }
+            | State::Approved(_)
+            | State::Expired { .. }
+            | State::Cancelled { .. }
+            | State::Executed(_) => Err(unreadable("denial")),
+        }
+    }
+}
+
+/// The id of an approval, alone.
+pub(super) fn approval_id(text: &str) -> Result<ApprovalId, StoreError> {
+    id(text)
+}
+
+/// A row of `payloads`.
+#[derive(FromRow)]
+pub(super) struct PayloadRow {
+    salt: Vec<u8>,
+    body: String,
+}
+
+impl PayloadRow {
+    /// The payload, which must still be the one that `digest` names.
+    pub(super) fn into_payload(self, digest: PayloadDigest) -> Result<Payload, StoreError> {
+        let salt: Salt = self.salt.as_slice().try_into().map_err(|_| unreadable("salt"))?;
+        let payload = Payload::new(self.body, salt);
+        if payload.digest() == digest { Ok(payload) } else { Err(unreadable("payload")) }
+    }
+}
+
+/// A row of `idempotency`, but for its key.
+#[derive(FromRow)]
+pub(super) struct IdempotencyRow {
+    body_hash: Vec<u8>,
+    decision_id: String,
+    answer: String,
+    created_at: i64,
+}
+
+impl IdempotencyRow {
+    pub(super) fn into_record(self, caller: &str, route: &str, key: &str) -> Result<IdempotencyRecord, StoreError> {
+        Ok(IdempotencyRecord {
+            caller: caller.to_owned(),
+            route: route.to_owned(),
+            key: key.to_owned(),
+            body_hash: bytes(&self.body_hash)?,
+            decision: id(&self.decision_id)?,
+            answer: from_json(&self.answer, "answer")?,
+            created_at: Timestamp::from_micros(self.created_at),
+        })
+    }
+}
+
+/// A row of `decision_outcomes`.
+#[derive(FromRow)]
+pub(super) struct OutcomeRow {
+    decision_id: String,
+    status: String,
+    payload_digest: Option<Vec<u8>>,
+    at: i64,
+}
+
+impl OutcomeRow {
+    pub(super) fn into_outcome(self) -> Result<DecisionOutcome, StoreError> {
+        Ok(DecisionOutcome {
+            decision: id(&self.decision_id)?,
+            status: self.status,
+            payload: self.payload_digest.as_deref().map(bytes).transpose()?.map(PayloadDigest::from_bytes),
+            at: Timestamp::from_micros(self.at),
+        })
+    }
+}
+
+/// A row of `keys`.
+#[derive(FromRow)]
+pub(super) struct KeyRow {
+    id: String,
+    name: String,
+    roles: String,
+    agents: String,
+    hash: Vec<u8>,
+    created_at: i64,
+    expires_at: Option<i64>,
+    revoked_at: Option<i64>,
+}
+
+impl KeyRow {
+    pub(super) fn into_record(self) -> Result<KeyRecord, StoreError> {
+        let roles: Vec<Role> = from_json(&self.roles, "list of roles")?;
+        let parts = KeyParts {
+            id: id(&self.id)?,
+            name: HolderName::parse(&self.name).map_err(|_| unreadable("key's name"))?,
+            roles: Roles::new(roles).map_err(|_| unreadable("list of roles"))?,
+            agents: from_json(&self.agents, "list of agents")?,
+            hash: bytes(&self.hash)?,
+            created_at: Timestamp::from_micros(self.created_at),
+            expires_at: self.expires_at.map(Timestamp::from_micros),
+            revoked_at: self.revoked_at.map(Timestamp::from_micros),
+        };
+        KeyRecord::new(parts).map_err(|_| unreadable("key"))
+    }
+}
+
+/// The lists of a key's record as JSON: its roles, and its agents.
+pub(super) fn key_lists(key: &KeyRecord) -> Result<(String, String), StoreError> {
+    Ok((to_json(key.roles())?, to_json(key.agents())?))
+}
+
+/// A row of `checkpoints`.
+#[derive(FromRow)]
+pub(super) struct CheckpointRow {
+    size: i64,
+    root: Vec<u8>,
+    at: i64,
+    signature: Option<String>,
+    key_id: Option<String>,
+    frontier: String,
+}
+
+impl CheckpointRow {
+    pub(super) fn into_checkpoint(self) -> Result<Checkpoint, StoreError> {
+        Ok(Checkpoint {
+            size: self.size,
+            root: bytes(&self.root)?,
+            at: Timestamp::from_micros(self.at),
+            signature: self.signature,
+            key_id: self.key_id,
+            frontier: from_json(&self.frontier, "frontier")?,
+        })
+    }
+}
+
+/// A limit as engines take it.
+pub(super) fn limit(limit: u32) -> i64 {
+    i64::from(limit)
+}

@@ -1,0 +1,194 @@
+//! The store in one SQLite file: WAL, full sync, one connection that writes and several that only read.
+
+use std::{fs::OpenOptions, io::ErrorKind, os::unix::fs::OpenOptionsExt, path::Path, str::FromStr, time::Duration};
+
+use async_trait::async_trait;
+use sqlx::{
+    SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::broadcast;
+
+use super::{Background, ConnectOptions};
+use crate::{
+    app::ports::{
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+    },
+    domain::{
+        approval::state::Approval,
+        audit::{
+            chain::{Head, SealedEntry},
+            payload::{Payload, PayloadDigest},
+        },
+        identity::KeyRecord,
+        ids::ApprovalId,
+        policy::PolicyVersion,
+        time::Timestamp,
+    },
+};
+
+use errors::store_error;
+
+mod approvals;
+mod changes;
+mod checkpoints;
+mod decisions;
+mod entries;
+mod errors;
+mod idempotency;
+mod keys;
+mod payloads;
+mod policies;
+mod schema;
+mod tx;
+
+/// How long to wait for a connection of the pool.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long to wait for another process that writes the same file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How many changes a slow subscriber may be behind before it is told that it missed some.
+const CHANGES_KEPT: usize = 1_024;
+
+/// A store in one file.
+pub(super) struct SqliteStore {
+    /// One connection: SQLite has one writer, and waiting in this queue is fairer than waiting for its lock.
+    writer: SqlitePool,
+    /// Connections that cannot write, and never wait for the one that does.
+    readers: SqlitePool,
+    changes: broadcast::Sender<Change>,
+    _watcher: Background,
+}
+
+impl SqliteStore {
+    pub(super) async fn connect(url: &str, options: ConnectOptions) -> Result<Self, StoreError> {
+        let file = SqliteConnectOptions::from_str(url)
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(BUSY_TIMEOUT)
+            .foreign_keys(true)
+            // With it `insert or replace` fires the delete trigger that protects the log.
+            .pragma("recursive_triggers", "on");
+        if url.contains(":memory:") || url.contains("mode=memory") {
+            return Err(StoreError::Unavailable("the SQLite database must be a file".to_owned()));
+        }
+        create_private(file.get_filename())?;
+        let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).idle_timeout(None).max_lifetime(None);
+        let writer = pool
+            .clone()
+            .max_connections(1)
+            .test_before_acquire(false)
+            .connect_with(file.clone())
+            .await
+            .map_err(store_error)?;
+        let readers = pool
+            .max_connections(options.max_connections.max(1))
+            .test_before_acquire(false)
+            .connect_with(file.read_only(true))
+            .await
+            .map_err(store_error)?;
+        let (changes, _) = broadcast::channel(CHANGES_KEPT);
+        // Before anything is read through this store, so that nothing falls between a read and the first count.
+        let seen = changes::version(&writer).await?;
+        let watcher = Background(tokio::spawn(changes::watch(writer.clone(), seen, changes.clone())));
+        Ok(Self { writer, readers, changes, _watcher: watcher })
+    }
+
+    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+        schema::migrate(&self.writer).await
+    }
+
+    pub(super) async fn pending_migrations(&self) -> Result<usize, StoreError> {
+        schema::pending(&self.readers).await
+    }
+}
+
+/// Creates the file for its owner alone; SQLite gives the files beside it the same mode.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(StoreError::Unavailable(format!("{}: {error}", path.display()))),
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
+        let tx = self.writer.begin_with("begin immediate").await.map_err(store_error)?;
+        Ok(Box::new(tx::SqliteTx::new(tx, self.changes.clone())))
+    }
+
+    async fn append_decisions(
+        &self,
+        before: Head,
+        entries: &[SealedEntry],
+        payloads: &[&Payload],
+        guards: &[&Guard],
+    ) -> Result<GroupAppend, StoreError> {
+        decisions::append(&self.writer, before, entries, payloads, guards).await
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        entries::head(&mut *self.readers.acquire().await.map_err(store_error)?).await
+    }
+
+    async fn entries_after(&self, after: i64, limit: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        entries::after(&self.readers, after, limit).await
+    }
+
+    async fn entries(
+        &self,
+        filter: &EntryFilter,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<SealedEntry>, StoreError> {
+        entries::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        approvals::by_id(&mut *self.readers.acquire().await.map_err(store_error)?, id).await
+    }
+
+    async fn approvals(
+        &self,
+        filter: &ApprovalFilter,
+        before: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        approvals::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        approvals::due(&self.readers, now, limit).await
+    }
+
+    async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {
+        payloads::by_digest(&self.readers, digest).await
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        keys::all(&self.readers).await
+    }
+
+    async fn policy(&self, version: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError> {
+        policies::by_version(&self.readers, version).await
+    }
+
+    async fn checkpoints(&self, limit: u32) -> Result<Vec<Checkpoint>, StoreError> {
+        checkpoints::newest(&self.readers, limit).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        match self.pending_migrations().await? {
+            0 => Ok(()),
+            pending => Err(StoreError::Unreadable(format!("the schema lacks {pending} migrations"))),
+        }
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+}

@@ -1,0 +1,320 @@
+//! Approvals, the groups they name, and the calls they hold.
+
+use sqlx::{SqliteConnection, SqlitePool};
+
+use super::errors::store_error;
+use crate::{
+    app::ports::{ApprovalFilter, StoreError},
+    domain::{
+        approval::state::Approval,
+        call::CallKey,
+        canon::json::ArgsHash,
+        facts::StandingDenial,
+        identity::AgentId,
+        ids::{ApprovalId, RunId},
+        time::Timestamp,
+    },
+    storage::rows::{self, ApprovalRow, CallKeyRow, DenialRow, StateColumns},
+};
+
+macro_rules! columns {
+    () => {
+        "id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version, \
+         asked_by, reason, requirement, attempt, created_at, expires_at, state_data"
+    };
+}
+
+/// The condition that the other fields of a filter are met.
+macro_rules! matches_filter {
+    () => {
+        "($1 is null or state = $1)
+         and ($2 is null or agent = $2)
+         and ($3 is null or run_id = $3)
+         and (not $4 or unsettled)
+         and (
+             $5 is null
+             or not exists (select 1 from approval_groups where approval_id = approvals.id)
+             or exists (
+                 select 1 from approval_groups
+                 where approval_id = approvals.id and name in (select value from json_each($5))
+             )
+         )
+         and ($6 is null or id < $6)
+         order by id desc limit $7"
+    };
+}
+
+const OF_RUN: &str = concat!("select ", columns!(), " from approvals where run_id = $3 and ", matches_filter!());
+const UNSETTLED: &str = concat!("select ", columns!(), " from approvals where unsettled and ", matches_filter!());
+const IN_STATE: &str = concat!("select ", columns!(), " from approvals where state = $1 and ", matches_filter!());
+const SCAN: &str = concat!("select ", columns!(), " from approvals where ", matches_filter!());
+
+/// One approval.
+pub(super) async fn by_id(connection: &mut SqliteConnection, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+    one(sqlx::query_as::<_, ApprovalRow>(concat!("select ", columns!(), " from approvals where id = $1"))
+        .bind(id.to_string())
+        .fetch_optional(connection)
+        .await)
+}
+
+fn one(row: Result<Option<ApprovalRow>, sqlx::Error>) -> Result<Option<Approval>, StoreError> {
+    row.map_err(store_error)?.map(ApprovalRow::into_approval).transpose()
+}
+
+/// Approvals that match, newest first.
+///
+/// SQLite plans a statement without looking at its parameters, so each way in has its own.
+pub(super) async fn list(
+    readers: &SqlitePool,
+    filter: &ApprovalFilter,
+    before: Option<ApprovalId>,
+    limit: u32,
+) -> Result<Vec<Approval>, StoreError> {
+    let ApprovalFilter { state, agent, run, unsettled, visible_to } = filter;
+    let statement = match (run, unsettled, state) {
+        (Some(_), _, _) => OF_RUN,
+        (None, true, _) => UNSETTLED,
+        (None, false, Some(_)) => IN_STATE,
+        (None, false, None) => SCAN,
+    };
+    sqlx::query_as::<_, ApprovalRow>(statement)
+        .bind(state.map(|state| state.as_str()))
+        .bind(agent.as_ref().map(|agent| agent.as_str()))
+        .bind(run.as_ref().map(|run| run.as_str()))
+        .bind(unsettled)
+        .bind(visible_to.as_ref().map(rows::to_json).transpose()?)
+        .bind(before.map(|before| before.to_string()))
+        .bind(rows::limit(limit))
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?
+        .into_iter()
+        .map(ApprovalRow::into_approval)
+        .collect()
+}
+
+/// Approvals whose deadline has passed, the longest overdue first.
+pub(super) async fn due(readers: &SqlitePool, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
+    let ids: Vec<String> =
+        sqlx::query_scalar("select id from approvals where next_deadline <= $1 order by next_deadline limit $2")
+            .bind(now.as_micros())
+            .bind(rows::limit(limit))
+            .fetch_all(readers)
+            .await
+            .map_err(store_error)?;
+    ids.iter().map(|id| rows::approval_id(id)).collect()
+}
+
+/// The approval that holds this call.
+pub(super) async fn held(connection: &mut SqliteConnection, call: &CallKey) -> Result<Option<Approval>, StoreError> {
+    one(sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from approvals where id = (
+             select approval_id from held_calls
+             where agent = $1 and run_id = $2 and turn = $3 and tool_use_id = $4
+         )"
+    ))
+    .bind(call.agent.as_str())
+    .bind(call.run.as_str())
+    .bind(call.turn)
+    .bind(call.tool_use_id.as_str())
+    .fetch_optional(connection)
+    .await)
+}
+
+/// The newest open approval of the same run, tool and arguments.
+pub(super) async fn open_alike(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+    run: &RunId,
+    tool: &str,
+    args_hash: ArgsHash,
+) -> Result<Option<Approval>, StoreError> {
+    one(sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from approvals
+          where state in ('pending', 'approved') and agent = $1 and run_id = $2 and tool = $3 and args_hash = $4
+          order by id desc limit 1"
+    ))
+    .bind(agent.as_str())
+    .bind(run.as_str())
+    .bind(tool)
+    .bind(args_hash.as_bytes().as_slice())
+    .fetch_optional(connection)
+    .await)
+}
+
+/// The newest denial of the same call by a person, not lifted.
+pub(super) async fn standing_denial(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+    run: &RunId,
+    tool: &str,
+    args_hash: ArgsHash,
+) -> Result<Option<StandingDenial>, StoreError> {
+    sqlx::query_as::<_, DenialRow>(
+        "select id, state_data from approvals
+         where denied_by_person and not lifted and agent = $1 and run_id = $2 and tool = $3 and args_hash = $4
+         order by id desc limit 1",
+    )
+    .bind(agent.as_str())
+    .bind(run.as_str())
+    .bind(tool)
+    .bind(args_hash.as_bytes().as_slice())
+    .fetch_optional(connection)
+    .await
+    .map_err(store_error)?
+    .map(DenialRow::into_denial)
+    .transpose()
+}
+
+/// Pending and not expired: of the run, and of the agent.
+pub(super) async fn open_counts(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+    run: &RunId,
+    now: Timestamp,
+) -> Result<(u32, u32), StoreError> {
+    sqlx::query_as(
+        "select count(*) filter (where run_id = $2), count(*) from approvals
+         where state in ('pending', 'approved') and state = 'pending' and agent = $1 and expires_at > $3",
+    )
+    .bind(agent.as_str())
+    .bind(run.as_str())
+    .bind(now.as_micros())
+    .fetch_one(connection)
+    .await
+    .map_err(store_error)
+}
+
+/// Denied by people: of this tool in this run.
+pub(super) async fn refused_count(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+    run: &RunId,
+    tool: &str,
+) -> Result<u32, StoreError> {
+    sqlx::query_scalar(
+        "select count(*) from approvals where denied_by_person and agent = $1 and run_id = $2 and tool = $3",
+    )
+    .bind(agent.as_str())
+    .bind(run.as_str())
+    .bind(tool)
+    .fetch_one(connection)
+    .await
+    .map_err(store_error)
+}
+
+/// Stores a new approval with the groups it names; `false` when its code is taken.
+pub(super) async fn insert(connection: &mut SqliteConnection, approval: &Approval) -> Result<bool, StoreError> {
+    let columns = StateColumns::of(approval)?;
+    let id = approval.id.to_string();
+    let inserted = sqlx::query(
+        "insert into approvals (
+             id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version,
+             asked_by, reason, requirement, attempt, created_at, expires_at, state, state_data, next_deadline,
+             denied_by_person, lifted, unsettled
+         ) values (
+             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23
+         ) on conflict (code) do nothing",
+    )
+    .bind(&id)
+    .bind(approval.code.as_str())
+    .bind(approval.call.agent.as_str())
+    .bind(approval.call.run.as_str())
+    .bind(approval.call.turn)
+    .bind(approval.call.tool_use_id.as_str())
+    .bind(&approval.tool)
+    .bind(approval.args_hash.as_bytes().as_slice())
+    .bind(approval.payload.as_bytes().as_slice())
+    .bind(approval.decision.to_string())
+    .bind(approval.policy_version.as_str())
+    .bind(rows::to_json(&approval.asked_by)?)
+    .bind(&approval.reason)
+    .bind(rows::to_json(&approval.requirement)?)
+    .bind(approval.attempt)
+    .bind(approval.created_at.as_micros())
+    .bind(approval.expires_at.as_micros())
+    .bind(columns.state)
+    .bind(columns.state_data)
+    .bind(columns.next_deadline)
+    .bind(columns.denied_by_person)
+    .bind(columns.lifted)
+    .bind(columns.unsettled)
+    .execute(&mut *connection)
+    .await
+    .map_err(store_error)?;
+    if inserted.rows_affected() == 0 {
+        return Ok(false);
+    }
+    let groups: Vec<&String> = approval.requirement.groups.keys().collect();
+    sqlx::query("insert into approval_groups (approval_id, name) select $1, value from json_each($2)")
+        .bind(&id)
+        .bind(rows::to_json(&groups)?)
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(true)
+}
+
+/// Stores the new state of an approval.
+pub(super) async fn update(connection: &mut SqliteConnection, approval: &Approval) -> Result<(), StoreError> {
+    let columns = StateColumns::of(approval)?;
+    sqlx::query(
+        "update approvals set state = $2, state_data = $3, next_deadline = $4, denied_by_person = $5, lifted = $6,
+             unsettled = $7
+         where id = $1",
+    )
+    .bind(approval.id.to_string())
+    .bind(columns.state)
+    .bind(columns.state_data)
+    .bind(columns.next_deadline)
+    .bind(columns.denied_by_person)
+    .bind(columns.lifted)
+    .bind(columns.unsettled)
+    .execute(connection)
+    .await
+    .map_err(store_error)?;
+    Ok(())
+}
+
+/// Lets `call` be held by `approval`, whatever held it before.
+pub(super) async fn attach(
+    connection: &mut SqliteConnection,
+    call: &CallKey,
+    approval: ApprovalId,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into held_calls (agent, run_id, turn, tool_use_id, approval_id) values ($1, $2, $3, $4, $5)
+         on conflict (agent, run_id, turn, tool_use_id) do update set approval_id = excluded.approval_id",
+    )
+    .bind(call.agent.as_str())
+    .bind(call.run.as_str())
+    .bind(call.turn)
+    .bind(call.tool_use_id.as_str())
+    .bind(approval.to_string())
+    .execute(connection)
+    .await
+    .map_err(store_error)?;
+    Ok(())
+}
+
+/// The calls that `approval` holds.
+pub(super) async fn attached(
+    connection: &mut SqliteConnection,
+    approval: ApprovalId,
+) -> Result<Vec<CallKey>, StoreError> {
+    sqlx::query_as::<_, CallKeyRow>(
+        "select agent, run_id, turn, tool_use_id from held_calls where approval_id = $1
+         order by agent, run_id, turn, tool_use_id",
+    )
+    .bind(approval.to_string())
+    .fetch_all(connection)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(CallKeyRow::into_key)
+    .collect()
+}

@@ -1,0 +1,185 @@
+//! One transaction, which holds the only connection that writes.
+
+use async_trait::async_trait;
+use sqlx::{Sqlite, Transaction};
+use tokio::sync::broadcast;
+
+use super::{
+    approvals, checkpoints, entries,
+    errors::{commit_error, store_error},
+    idempotency, keys, payloads, policies,
+};
+use crate::{
+    app::ports::{Change, Checkpoint, DecisionOutcome, IdempotencyRecord, StoreError, StoredPolicy, Tx},
+    domain::{
+        approval::state::Approval,
+        audit::{entry::Entry, payload::Payload},
+        call::CallKey,
+        canon::json::ArgsHash,
+        facts::StandingDenial,
+        identity::{AgentId, KeyRecord},
+        ids::{ApprovalId, KeyId, RunId},
+        time::Timestamp,
+    },
+    storage::seal_all,
+};
+
+/// An immediate transaction: no other writer runs beside it, so every row is locked from its first statement on.
+pub(super) struct SqliteTx {
+    tx: Transaction<'static, Sqlite>,
+    appended: Vec<Entry>,
+    announced: Vec<Change>,
+    changes: broadcast::Sender<Change>,
+}
+
+impl SqliteTx {
+    pub(super) fn new(tx: Transaction<'static, Sqlite>, changes: broadcast::Sender<Change>) -> Self {
+        Self { tx, appended: Vec::new(), announced: Vec::new(), changes }
+    }
+}
+
+#[async_trait]
+impl Tx for SqliteTx {
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError> {
+        sqlx::query("insert into agents (agent) values ($1) on conflict (agent) do nothing")
+            .bind(agent.as_str())
+            .execute(&mut *self.tx)
+            .await
+            .map_err(store_error)?;
+        Ok(())
+    }
+
+    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError> {
+        sqlx::query("insert into runs (agent, run_id) values ($1, $2) on conflict (agent, run_id) do nothing")
+            .bind(agent.as_str())
+            .bind(run.as_str())
+            .execute(&mut *self.tx)
+            .await
+            .map_err(store_error)?;
+        Ok(())
+    }
+
+    async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {
+        approvals::held(&mut self.tx, call).await
+    }
+
+    async fn approval(&mut self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        approvals::by_id(&mut self.tx, id).await
+    }
+
+    async fn open_alike(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<Approval>, StoreError> {
+        approvals::open_alike(&mut self.tx, agent, run, tool, args_hash).await
+    }
+
+    async fn standing_denial(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<StandingDenial>, StoreError> {
+        approvals::standing_denial(&mut self.tx, agent, run, tool, args_hash).await
+    }
+
+    async fn open_counts(&mut self, agent: &AgentId, run: &RunId, now: Timestamp) -> Result<(u32, u32), StoreError> {
+        approvals::open_counts(&mut self.tx, agent, run, now).await
+    }
+
+    async fn refused_count(&mut self, agent: &AgentId, run: &RunId, tool: &str) -> Result<u32, StoreError> {
+        approvals::refused_count(&mut self.tx, agent, run, tool).await
+    }
+
+    async fn insert_approval(&mut self, approval: &Approval) -> Result<bool, StoreError> {
+        approvals::insert(&mut self.tx, approval).await
+    }
+
+    async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
+        approvals::update(&mut self.tx, approval).await
+    }
+
+    async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {
+        approvals::attach(&mut self.tx, call, approval).await
+    }
+
+    async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
+        approvals::attached(&mut self.tx, approval).await
+    }
+
+    async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {
+        payloads::insert(&mut self.tx, &[payload]).await
+    }
+
+    async fn remember(&mut self, record: &IdempotencyRecord) -> Result<Option<IdempotencyRecord>, StoreError> {
+        idempotency::remember(&mut self.tx, record).await
+    }
+
+    async fn remembered(
+        &mut self,
+        caller: &str,
+        route: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        idempotency::remembered(&mut self.tx, caller, route, key, now).await
+    }
+
+    async fn record_decision_outcome(
+        &mut self,
+        outcome: &DecisionOutcome,
+    ) -> Result<Option<DecisionOutcome>, StoreError> {
+        idempotency::record_outcome(&mut self.tx, outcome).await
+    }
+
+    async fn key(&mut self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        keys::by_id(&mut self.tx, id).await
+    }
+
+    async fn insert_key(&mut self, key: &KeyRecord) -> Result<(), StoreError> {
+        keys::insert(&mut self.tx, key).await
+    }
+
+    async fn revoke_key(&mut self, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
+        keys::revoke(&mut self.tx, id, now).await
+    }
+
+    async fn insert_policy(&mut self, policy: &StoredPolicy) -> Result<bool, StoreError> {
+        policies::insert(&mut self.tx, policy).await
+    }
+
+    async fn shared_permit_key(&mut self, candidate: &[u8], now: Timestamp) -> Result<Vec<u8>, StoreError> {
+        keys::shared_permit_key(&mut self.tx, candidate, now).await
+    }
+
+    async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError> {
+        checkpoints::insert(&mut self.tx, checkpoint).await
+    }
+
+    fn append(&mut self, entry: Entry) {
+        self.appended.push(entry);
+    }
+
+    fn announce(&mut self, change: Change) {
+        self.announced.push(change);
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        let Self { mut tx, appended, announced, changes } = *self;
+        if !appended.is_empty() {
+            let head = entries::head(&mut tx).await?;
+            let sealed = seal_all(head, appended)?;
+            entries::append(&mut tx, &sealed).await?;
+        }
+        tx.commit().await.map_err(commit_error)?;
+        for change in announced {
+            // Nobody listening is no fault.
+            let _ = changes.send(change);
+        }
+        Ok(())
+    }
+}

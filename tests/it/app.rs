@@ -1,0 +1,12 @@
+//! Mirrors `src/app`: every use case, on the real store, on each engine.
+
+mod audit_log;
+mod checkpoints;
+mod claim_call;
+mod decide_call;
+mod expire;
+mod keys;
+mod policies;
+mod races;
+mod report_outcome;
+mod review;

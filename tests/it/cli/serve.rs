@@ -1,0 +1,210 @@
+//! `countersign serve`: what it refuses, and how it starts, reloads and stops.
+
+use std::{fs, path::Path, time::Instant};
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
+
+use crate::support::process::{Caller, Process, QUICKSTART, approval_of, create_key, external_mail, run, text};
+
+const REVIEWER: (&str, &str) = ("COUNTERSIGN_REVIEWERS__ANA__EMAIL", "ana@acme.example");
+
+/// A folder with a copy of the quickstart policy.
+fn folder_with_policy() -> TempDir {
+    let folder = tempdir().unwrap();
+    fs::copy(QUICKSTART, folder.path().join("policy.toml")).unwrap();
+    folder
+}
+
+fn environment() -> Vec<(&'static str, &'static str)> {
+    vec![("COUNTERSIGN_POLICY", "policy.toml"), REVIEWER]
+}
+
+fn replace_policy(folder: &Path, text: &str) {
+    let new = folder.join("policy.new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, folder.join("policy.toml")).unwrap();
+}
+
+#[test]
+fn everything_that_is_half_configured_is_told_at_once() {
+    let folder = tempdir().unwrap();
+    fs::write(
+        folder.path().join("countersign.toml"),
+        r#"
+        policy = "policy.toml"
+        colour = "blue"
+        [permits]
+        signing_key = "env:PERMIT_KEY"
+        [audit]
+        checkpoint_file = "checkpoints.jsonl"
+        [reviewers.ana]
+        email = "ana@acme.example"
+        [reviewers.bob]
+        email = "ANA@acme.example"
+        [channels.chat]
+        kind = "slack"
+        "#,
+    )
+    .unwrap();
+    fs::write(folder.path().join("policy.toml"), "schema = 1\n[tools.x]\nrisk = \"harmless\"\n").unwrap();
+    let output = run(folder.path(), &["serve"], &[("PERMIT_KEY", "no key")]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    for part in [
+        "colour",
+        "permits.signing_key",
+        "audit.checkpoint_file",
+        "reviewers.bob.email",
+        "channels",
+        "policy.toml:3:8: error",
+    ] {
+        assert!(told.contains(part), "nothing about {part} in:\n{told}");
+    }
+    assert!(!told.contains("no key\n") && !told.contains("blue"), "a value is repeated:\n{told}");
+    assert!(!folder.path().join("countersign.db").exists(), "nothing was started");
+}
+
+#[test]
+fn a_policy_that_names_a_group_of_nobody_is_refused() {
+    let folder = tempdir().unwrap();
+    let policy = fs::read_to_string(QUICKSTART).unwrap();
+    let policy =
+        policy.replace(r#"approval = { ttl = "1h" }"#, r#"approval = { ttl = "1h", reviewers = ["finance"] }"#);
+    assert!(policy.contains("finance"));
+    fs::write(folder.path().join("policy.toml"), policy).unwrap();
+    let check = |environment: &[(&str, &str)]| run(folder.path(), &["serve", "--check"], environment);
+    let refused = check(&environment());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("no configured reviewer is in the group `finance`"));
+    let mut with_group = environment();
+    with_group.push(("COUNTERSIGN_REVIEWERS__ANA__GROUPS", "finance"));
+    assert_eq!(check(&with_group).status.code(), Some(0));
+}
+
+#[test]
+fn check_starts_nothing_and_says_what_to_know() {
+    let folder = folder_with_policy();
+    let output = run(folder.path(), &["serve", "--check"], &[("COUNTERSIGN_POLICY", "policy.toml")]);
+    assert_eq!(output.status.code(), Some(0));
+    let told = text(&output.stderr);
+    for part in ["no reviewer", "double confirm", "permits.signing_key", "audit.checkpoint_key"] {
+        assert!(told.contains(part), "nothing about {part} in:\n{told}");
+    }
+    assert!(!folder.path().join("countersign.db").exists());
+}
+
+#[tokio::test]
+async fn an_empty_configuration_starts_and_permits_nothing() {
+    let folder = tempdir().unwrap();
+    let key = create_key(folder.path(), &[], "agent-1", &["agent"]);
+    let service = Process::serve(folder.path(), &[]);
+    let agent = Caller::new(&service, &key);
+    let (status, _) = agent.decide("get_order", json!({ "order_id": "AB-1234" }), "call-1").await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn without_any_reviewer_what_would_be_held_is_denied() {
+    let folder = folder_with_policy();
+    let environment = [("COUNTERSIGN_POLICY", "policy.toml")];
+    let key = create_key(folder.path(), &environment, "agent-1", &["agent"]);
+    let service = Process::serve(folder.path(), &environment);
+    let agent = Caller::new(&service, &key);
+    let (status, _) = agent.decide("send_email", external_mail(), "call-1").await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn asked_to_end_it_answers_who_waits_and_ends_well() {
+    let folder = folder_with_policy();
+    let key = create_key(folder.path(), &environment(), "agent-1", &["agent"]);
+    let service = Process::serve(folder.path(), &environment());
+    let agent = Caller::new(&service, &key);
+    let (_, held) = agent.decide("send_email", external_mail(), "call-1").await;
+    let waiting = reqwest::Client::new()
+        .get(format!("{}/approvals/{}", service.url, approval_of(&held)))
+        .bearer_auth(&key)
+        .header("prefer", "wait=60")
+        .send();
+    let started = Instant::now();
+    let ended = async {
+        // The request is on its way first: both share one connection's order of events with nothing else.
+        tokio::task::yield_now().await;
+        service.signal("TERM");
+        service
+    };
+    let (answer, service) = tokio::join!(waiting, ended);
+    // Accepted before the end, it is answered; the state is what it was.
+    if let Ok(answer) = answer {
+        assert_eq!(answer.status(), StatusCode::OK);
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["state"], "pending");
+    }
+    service.stderr.with("\"stopped\"");
+    assert!(service.ended().success());
+    assert!(started.elapsed().as_secs() < 50, "nobody is waited for as long as he would wait");
+}
+
+#[tokio::test]
+async fn a_faulty_edit_leaves_the_last_good_policy_in_force() {
+    let folder = folder_with_policy();
+    let key = create_key(folder.path(), &environment(), "agent-1", &["agent"]);
+    let service = Process::serve(folder.path(), &environment());
+    let agent = Caller::new(&service, &key);
+    let good = fs::read_to_string(QUICKSTART).unwrap();
+
+    replace_policy(folder.path(), &good.replace("auto_refund_limit = 250", "auto_refund_limit = = 250"));
+    let fault = service.stderr.with("policy_fault");
+    assert!(fault.contains("policy.toml:") && fault.contains("error"), "{fault}");
+    service.stderr.with("the last good one stays");
+    let refund = json!({ "order_id": "AB-1234", "amount": 200 });
+    let (status, _) = agent.decide("issue_refund", refund.clone(), "call-1").await;
+    assert_eq!(status, StatusCode::OK);
+
+    replace_policy(folder.path(), &good.replace("auto_refund_limit = 250", "auto_refund_limit = 100"));
+    service.stderr.with("a new policy is in force");
+    let (status, _) = agent.decide("issue_refund", refund, "call-2").await;
+    assert_eq!(status, StatusCode::ACCEPTED, "200 is over the new limit");
+}
+
+#[tokio::test]
+async fn asked_to_it_reads_the_policy_at_once() {
+    let folder = folder_with_policy();
+    let service = Process::serve(folder.path(), &environment());
+    let good = fs::read_to_string(QUICKSTART).unwrap();
+    replace_policy(folder.path(), &good.replace("auto_refund_limit = 250", "auto_refund_limit = 100"));
+    service.signal("HUP");
+    service.stderr.with("a new policy is in force");
+}
+
+#[tokio::test]
+async fn a_revoked_key_opens_nothing_within_two_seconds() {
+    let folder = folder_with_policy();
+    let key = create_key(folder.path(), &environment(), "agent-1", &["agent"]);
+    let service = Process::serve(folder.path(), &environment());
+    let agent = Caller::new(&service, &key);
+    assert_eq!(agent.get("/tools").await.0, StatusCode::OK);
+    let listed = run(folder.path(), &["keys", "list", "--json"], &environment());
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    assert!(run(folder.path(), &["keys", "revoke", id], &environment()).status.success());
+    let revoked = Instant::now();
+    while agent.get("/tools").await.0 != StatusCode::UNAUTHORIZED {
+        assert!(revoked.elapsed().as_secs() < 2, "it still opens");
+    }
+}
+
+#[tokio::test]
+async fn the_log_knows_what_the_service_started_with_and_no_value_of_it() {
+    let folder = folder_with_policy();
+    let key = create_key(folder.path(), &environment(), "eve", &["auditor"]);
+    let service = Process::serve(folder.path(), &environment());
+    let auditor = Caller::new(&service, &key);
+    let (_, loaded) = auditor.get("/audit?event=configuration.loaded").await;
+    let settings = &loaded["items"][0]["detail"]["settings"];
+    assert_eq!(settings, &json!(["listen", "policy", "reviewers.ana.email"]));
+    let (_, loaded) = auditor.get("/audit?event=policy.loaded").await;
+    assert_eq!(loaded["items"][0]["detail"]["changed"], json!(["policy.toml"]));
+}

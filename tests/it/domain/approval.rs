@@ -1,0 +1,5 @@
+//! Mirrors `src/domain/approval`.
+
+mod code;
+mod requirement;
+mod state;

@@ -1,0 +1,5 @@
+//! Mirrors `src/domain/audit`.
+
+mod chain;
+mod merkle;
+mod payload;

@@ -1,0 +1,5 @@
+//! Mirrors `src/storage`.
+
+mod contract;
+mod postgres;
+mod sqlite;

@@ -1,0 +1,10 @@
+//! What tests of several modules share.
+
+pub(crate) mod clock;
+pub(crate) mod entropy;
+pub(crate) mod faulty_store;
+pub(crate) mod postgres;
+pub(crate) mod process;
+pub(crate) mod sample;
+pub(crate) mod store;
+pub(crate) mod world;

@@ -1,0 +1,291 @@
+//! A real store that fails when a test says so.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use countersign::{
+    app::ports::{
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, IdempotencyRecord,
+        SharedStore, Store, StoreError, StoredPolicy, Tx,
+    },
+    domain::{
+        approval::state::Approval,
+        audit::{
+            chain::{Head, SealedEntry},
+            entry::Entry,
+            payload::{Payload, PayloadDigest},
+        },
+        call::CallKey,
+        canon::json::ArgsHash,
+        facts::StandingDenial,
+        identity::{AgentId, KeyRecord},
+        ids::{ApprovalId, KeyId, RunId},
+        policy::PolicyVersion,
+        time::Timestamp,
+    },
+};
+use tokio::sync::broadcast;
+
+/// Where a store fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// When a transaction begins.
+    Begin,
+    /// Before a transaction is committed: it is not.
+    Commit,
+    /// After a transaction was committed: it is, and nobody is told.
+    Committed,
+    /// Before a group of decisions is appended: it is not.
+    Append,
+    /// After a group of decisions was appended: it is, and nobody is told.
+    Appended,
+}
+
+/// What is to fail, in order of each place.
+#[derive(Clone, Default)]
+pub(crate) struct Faults(Arc<Mutex<VecDeque<(At, StoreError)>>>);
+
+impl Faults {
+    /// The next time at this place fails so.
+    pub(crate) fn then(&self, at: At, error: StoreError) -> &Self {
+        self.0.lock().unwrap().push_back((at, error));
+        self
+    }
+
+    /// Whether everything that was to fail has failed.
+    pub(crate) fn are_spent(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
+
+    /// What wraps a store so that it fails.
+    pub(crate) fn wrap(&self) -> Arc<dyn Fn(SharedStore) -> SharedStore + Send + Sync> {
+        let faults = self.clone();
+        Arc::new(move |store| Arc::new(FaultyStore { store, faults: faults.clone() }))
+    }
+
+    fn take(&self, at: At) -> Result<(), StoreError> {
+        let mut faults = self.0.lock().unwrap();
+        match faults.iter().position(|(place, _)| *place == at) {
+            Some(index) => Err(faults.remove(index).unwrap().1),
+            None => Ok(()),
+        }
+    }
+}
+
+struct FaultyStore {
+    store: SharedStore,
+    faults: Faults,
+}
+
+struct FaultyTx {
+    tx: Box<dyn Tx>,
+    faults: Faults,
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
+        self.faults.take(At::Begin)?;
+        Ok(Box::new(FaultyTx { tx: self.store.begin().await?, faults: self.faults.clone() }))
+    }
+
+    async fn append_decisions(
+        &self,
+        before: Head,
+        entries: &[SealedEntry],
+        payloads: &[&Payload],
+        guards: &[&Guard],
+    ) -> Result<GroupAppend, StoreError> {
+        self.faults.take(At::Append)?;
+        let appended = self.store.append_decisions(before, entries, payloads, guards).await?;
+        self.faults.take(At::Appended)?;
+        Ok(appended)
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        self.store.head().await
+    }
+
+    async fn entries_after(&self, after: i64, limit: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        self.store.entries_after(after, limit).await
+    }
+
+    async fn entries(
+        &self,
+        filter: &EntryFilter,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<SealedEntry>, StoreError> {
+        self.store.entries(filter, before, limit).await
+    }
+
+    async fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        self.store.approval(id).await
+    }
+
+    async fn approvals(
+        &self,
+        filter: &ApprovalFilter,
+        before: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        self.store.approvals(filter, before, limit).await
+    }
+
+    async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        self.store.due_approvals(now, limit).await
+    }
+
+    async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {
+        self.store.payload(digest).await
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        self.store.keys().await
+    }
+
+    async fn policy(&self, version: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError> {
+        self.store.policy(version).await
+    }
+
+    async fn checkpoints(&self, limit: u32) -> Result<Vec<Checkpoint>, StoreError> {
+        self.store.checkpoints(limit).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.store.ready().await
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.store.changes()
+    }
+}
+
+#[async_trait]
+impl Tx for FaultyTx {
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError> {
+        self.tx.lock_agent(agent).await
+    }
+
+    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError> {
+        self.tx.lock_run(agent, run).await
+    }
+
+    async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {
+        self.tx.held(call).await
+    }
+
+    async fn approval(&mut self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        self.tx.approval(id).await
+    }
+
+    async fn open_alike(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<Approval>, StoreError> {
+        self.tx.open_alike(agent, run, tool, args_hash).await
+    }
+
+    async fn standing_denial(
+        &mut self,
+        agent: &AgentId,
+        run: &RunId,
+        tool: &str,
+        args_hash: ArgsHash,
+    ) -> Result<Option<StandingDenial>, StoreError> {
+        self.tx.standing_denial(agent, run, tool, args_hash).await
+    }
+
+    async fn open_counts(&mut self, agent: &AgentId, run: &RunId, now: Timestamp) -> Result<(u32, u32), StoreError> {
+        self.tx.open_counts(agent, run, now).await
+    }
+
+    async fn refused_count(&mut self, agent: &AgentId, run: &RunId, tool: &str) -> Result<u32, StoreError> {
+        self.tx.refused_count(agent, run, tool).await
+    }
+
+    async fn insert_approval(&mut self, approval: &Approval) -> Result<bool, StoreError> {
+        self.tx.insert_approval(approval).await
+    }
+
+    async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
+        self.tx.update_approval(approval).await
+    }
+
+    async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {
+        self.tx.attach_call(call, approval).await
+    }
+
+    async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
+        self.tx.attached_calls(approval).await
+    }
+
+    async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {
+        self.tx.insert_payload(payload).await
+    }
+
+    async fn remember(&mut self, record: &IdempotencyRecord) -> Result<Option<IdempotencyRecord>, StoreError> {
+        self.tx.remember(record).await
+    }
+
+    async fn remembered(
+        &mut self,
+        caller: &str,
+        route: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        self.tx.remembered(caller, route, key, now).await
+    }
+
+    async fn record_decision_outcome(
+        &mut self,
+        outcome: &DecisionOutcome,
+    ) -> Result<Option<DecisionOutcome>, StoreError> {
+        self.tx.record_decision_outcome(outcome).await
+    }
+
+    async fn key(&mut self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        self.tx.key(id).await
+    }
+
+    async fn insert_key(&mut self, key: &KeyRecord) -> Result<(), StoreError> {
+        self.tx.insert_key(key).await
+    }
+
+    async fn revoke_key(&mut self, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
+        self.tx.revoke_key(id, now).await
+    }
+
+    async fn insert_policy(&mut self, policy: &StoredPolicy) -> Result<bool, StoreError> {
+        self.tx.insert_policy(policy).await
+    }
+
+    async fn shared_permit_key(&mut self, candidate: &[u8], now: Timestamp) -> Result<Vec<u8>, StoreError> {
+        self.tx.shared_permit_key(candidate, now).await
+    }
+
+    async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError> {
+        self.tx.insert_checkpoint(checkpoint).await
+    }
+
+    fn append(&mut self, entry: Entry) {
+        self.tx.append(entry);
+    }
+
+    fn announce(&mut self, change: Change) {
+        self.tx.announce(change);
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.faults.take(At::Commit)?;
+        self.tx.commit().await?;
+        self.faults.take(At::Committed)
+    }
+}

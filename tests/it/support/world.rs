@@ -1,0 +1,497 @@
+//! The whole application on a real store, with a clock that the test moves and people and agents to act in it.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use countersign::{
+    app::{
+        App, Caller, Parts, ReviewerCaller, Settings,
+        audit_log::DecisionLog,
+        claim_call::{ClaimedCall, Presented},
+        decide_call::{AllowedCall, DecideAnswer, DecideRequest, HeldCall, RefusedCall},
+        error::Error,
+        keys,
+        ports::{Clock, Entropy, EntryFilter, SharedStore},
+        report_outcome::OutcomeReport,
+        review::{ReviewDecision, ReviewedApproval},
+    },
+    auth::{
+        api_key::ApiKeyText,
+        permit::{PermitSigner, PermitVerifier, SigningKey},
+    },
+    domain::{
+        approval::{outcome::ReportedStatus, state::Approval},
+        audit::{
+            chain::SealedEntry,
+            entry::{Actor, EventKind},
+        },
+        call::{Arguments, CallKey, ToolCall},
+        identity::{
+            AgentId, GroupName, HolderName, KeyParts, KeyRecord, ReviewerDirectory, ReviewerEntry, ReviewerName, Role,
+            Roles,
+        },
+        ids::{ClaimId, KeyId, RunId, ToolUseId},
+        policy::{Policy, SourceFile},
+    },
+    storage::{self, ConnectOptions, ConnectedStore, Engine},
+};
+use serde_json::{Map, Value};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::{
+    clock::{ManualClock, START},
+    entropy::CountingEntropy,
+};
+
+/// Every engine that tests run on.
+const ENGINES: [Engine; 1] = [Engine::Sqlite];
+
+/// Where the service is said to be reached.
+pub(crate) const PUBLIC_URL: &str = "https://approve.acme.example";
+
+/// How long a claim waits for its report.
+pub(crate) const LEASE: Duration = Duration::from_secs(300);
+
+/// How long an approval waits when its tool does not say.
+pub(crate) const TTL: Duration = Duration::from_secs(4 * 3_600);
+
+/// The run that calls are of, unless a test says otherwise.
+pub(crate) const RUN: &str = "run-1";
+
+/// A policy with a tool of each sort.
+pub(crate) const POLICY: &str = r#"
+schema = 1
+
+[vars]
+auto_refund_limit = 250
+
+[tools.read_file]
+risk = "read"
+obligations = { max_bytes = 200000 }
+parameters = { type = "object", required = ["path"], properties = { path = { type = "string" } } }
+
+[tools.write_note]
+risk = "draft"
+parameters = { type = "object", required = ["text"], properties = { text = { type = "string" } } }
+
+[tools.send_email]
+risk = "send"
+aliases = ["mcp__mail__send_email"]
+audience = "mail-server"
+parameters = { type = "object", required = ["to"], properties = { to = { type = "string" }, body = { type = "string" } } }
+
+[tools.issue_refund]
+risk = "send"
+idempotent = true
+parameters = { type = "object", required = ["order", "amount"], properties = { order = { type = "string" }, amount = { type = "number", exclusiveMinimum = 0 } } }
+approval = { ttl = "1h", reviewers = ["support-leads"] }
+[[tools.issue_refund.rules]]
+id = "small-refund"
+when = 'args.amount <= vars.auto_refund_limit'
+verdict = "allow_audited"
+reason = "under the auto-refund limit"
+[[tools.issue_refund.rules]]
+id = "large-refund"
+when = 'args.amount > 5000'
+verdict = "require_approval"
+reason = "over 5000"
+approval = { reviewers = ["finance"] }
+[[tools.issue_refund.rules]]
+id = "absurd-refund"
+when = 'args.amount > 100000'
+verdict = "deny"
+reason = "over 100000"
+
+[tools.drop_table]
+risk = "destructive"
+parameters = { type = "object", required = ["name"], properties = { name = { type = "string" } } }
+"#;
+
+/// What a world is made of.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    /// The text of the policy's one file.
+    pub(crate) policy: String,
+    /// The reviewers with their groups.
+    pub(crate) reviewers: Vec<(&'static str, &'static [&'static str])>,
+    /// What stands between the application and its store.
+    pub(crate) wrap: Option<Arc<dyn Fn(SharedStore) -> SharedStore + Send + Sync>>,
+    /// Where random bytes come from, when not from a counter.
+    pub(crate) entropy: Option<Arc<dyn Entropy>>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let reviewers: Vec<(_, &[_])> = vec![("ana", &["finance", "support-leads"]), ("bo", &["support-leads"])];
+        Self { policy: POLICY.to_owned(), reviewers, wrap: None, entropy: None }
+    }
+}
+
+impl Setup {
+    pub(crate) fn with_policy(policy: &str) -> Self {
+        Self { policy: policy.to_owned(), ..Self::default() }
+    }
+}
+
+/// A database that is gone when the last world on it is.
+struct Database {
+    url: String,
+    _folder: Option<TempDir>,
+}
+
+/// One instance of the application.
+pub(crate) struct World {
+    pub(crate) app: Arc<App>,
+    pub(crate) clock: Arc<ManualClock>,
+    /// The store itself, past whatever wraps the application's.
+    pub(crate) store: SharedStore,
+    pub(crate) connected: ConnectedStore,
+    pub(crate) permits: PermitVerifier,
+    /// The agent `billing-bot`.
+    pub(crate) bot: Caller,
+    /// The agent `other-bot`.
+    pub(crate) other_bot: Caller,
+    pub(crate) ana: ReviewerCaller,
+    pub(crate) bo: ReviewerCaller,
+    database: Arc<Database>,
+    calls: Arc<AtomicU32>,
+}
+
+/// The text of the key of `billing-bot`, `other-bot`, `ana` or `bo`.
+pub(crate) fn key_text(name: &str) -> ApiKeyText {
+    let mut entropy = [0; 32];
+    entropy[..name.len()].copy_from_slice(name.as_bytes());
+    ApiKeyText::generate(&entropy)
+}
+
+/// The record of that key.
+fn key_of(name: &str, role: Role) -> KeyRecord {
+    let key = key_text(name);
+    let hash = key.sha256();
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash[..16]);
+    KeyRecord::new(KeyParts {
+        id: KeyId::from_uuid(Uuid::from_bytes(id)),
+        name: HolderName::parse(name).unwrap(),
+        roles: Roles::new([role]).unwrap(),
+        agents: [].into(),
+        hash,
+        created_at: START,
+        expires_at: None,
+        revoked_at: None,
+    })
+    .unwrap()
+}
+
+fn caller(name: &str, role: Role) -> Caller {
+    Caller { principal: key_of(name, role).principal_at(START).unwrap(), request_id: format!("req-{name}") }
+}
+
+fn reviewer(name: &str, directory: &ReviewerDirectory) -> ReviewerCaller {
+    let name = ReviewerName::parse(name).unwrap();
+    let groups = directory.get(&name).map(|entry| entry.groups.iter().map(ToString::to_string).collect());
+    ReviewerCaller { caller: caller(name.as_str(), Role::Reviewer), name, groups: groups.unwrap_or_default() }
+}
+
+/// The files of a policy that consists of this text.
+pub(crate) fn files(policy: &str) -> Vec<SourceFile> {
+    vec![SourceFile { path: "policy.toml".to_owned(), text: policy.to_owned() }]
+}
+
+/// The policy that consists of this text.
+#[track_caller]
+pub(crate) fn policy(text: &str) -> Policy {
+    match Policy::load(&files(text)) {
+        Ok(loaded) => loaded.policy,
+        Err(faults) => panic!("{faults:#?}"),
+    }
+}
+
+/// Runs a test in a world of its own on each engine.
+pub(crate) async fn on_each_engine<F: Future<Output = ()> + Send + 'static>(test: impl Fn(World) -> F) {
+    on_each_engine_with(Setup::default(), test).await;
+}
+
+/// The same, in a world made so.
+pub(crate) async fn on_each_engine_with<F: Future<Output = ()> + Send + 'static>(
+    setup: Setup,
+    test: impl Fn(World) -> F,
+) {
+    for engine in ENGINES {
+        let outcome = tokio::spawn(test(World::with(engine, setup.clone()).await)).await;
+        if let Err(failure) = outcome {
+            eprintln!("on {engine:?}");
+            std::panic::resume_unwind(failure.into_panic());
+        }
+    }
+}
+
+impl World {
+    /// A world with the usual policy and reviewers on an empty database.
+    pub(crate) async fn on(engine: Engine) -> Self {
+        Self::with(engine, Setup::default()).await
+    }
+
+    /// A world made so, on an empty database.
+    pub(crate) async fn with(engine: Engine, setup: Setup) -> Self {
+        let folder = TempDir::new().unwrap();
+        let url = match engine {
+            Engine::Sqlite => format!("sqlite://{}", folder.path().join("test.db").display()),
+            Engine::Postgres => panic!("Postgres is not there yet"),
+        };
+        let database = Arc::new(Database { url, _folder: Some(folder) });
+        let connected = connected_to(&database).await;
+        connected.migrate().await.unwrap();
+        let store = connected.store();
+        let keys =
+            [("billing-bot", Role::Agent), ("other-bot", Role::Agent), ("ana", Role::Reviewer), ("bo", Role::Reviewer)];
+        for (name, role) in keys {
+            keys::create_key(&store, &Actor::service(), &key_of(name, role), START).await.unwrap();
+        }
+        Self::start(database, connected, Arc::new(ManualClock::new()), Arc::default(), setup)
+    }
+
+    /// Another instance on the same database, with the same clock.
+    pub(crate) async fn another_instance(&self, setup: Setup) -> Self {
+        let connected = connected_to(&self.database).await;
+        Self::start(Arc::clone(&self.database), connected, Arc::clone(&self.clock), Arc::clone(&self.calls), setup)
+    }
+
+    fn start(
+        database: Arc<Database>,
+        connected: ConnectedStore,
+        clock: Arc<ManualClock>,
+        calls: Arc<AtomicU32>,
+        setup: Setup,
+    ) -> Self {
+        static INSTANCES: AtomicU64 = AtomicU64::new(0);
+        let store = connected.store();
+        let used = setup.wrap.map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
+        let entries = setup.reviewers.iter().map(|(name, groups)| ReviewerEntry {
+            name: ReviewerName::parse(name).unwrap(),
+            groups: groups.iter().map(|group| GroupName::parse(group).unwrap()).collect(),
+            email: None,
+            slack_user: None,
+            oidc_subject: None,
+        });
+        let reviewers = ReviewerDirectory::new(entries).unwrap();
+        let signer = PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[1; 32]).unwrap(), vec![]);
+        let permits = signer.verifier();
+        let (log, writer) = DecisionLog::new(Arc::clone(&used));
+        tokio::spawn(writer.run());
+        let seed = INSTANCES.fetch_add(1, Ordering::Relaxed);
+        let ana = reviewer("ana", &reviewers);
+        let bo = reviewer("bo", &reviewers);
+        let app = App::new(Parts {
+            store: used,
+            clock: Arc::<ManualClock>::clone(&clock),
+            entropy: setup.entropy.unwrap_or_else(|| Arc::new(CountingEntropy::new(seed))),
+            permits: Arc::new(signer),
+            log,
+            policy: policy(&setup.policy),
+            reviewers,
+            settings: Settings { public_url: PUBLIC_URL.to_owned(), claim_lease: LEASE },
+        });
+        Self {
+            app: Arc::new(app),
+            clock,
+            store,
+            connected,
+            permits,
+            bot: caller("billing-bot", Role::Agent),
+            other_bot: caller("other-bot", Role::Agent),
+            ana,
+            bo,
+            database,
+            calls,
+        }
+    }
+
+    /// The URL of the database.
+    pub(crate) fn url(&self) -> &str {
+        &self.database.url
+    }
+
+    /// A new call of `billing-bot`, to be sent as it is or changed first.
+    pub(crate) fn call(&self, tool: &str, args: Value) -> DecideRequest {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        DecideRequest {
+            call: ToolCall {
+                key: CallKey {
+                    agent: AgentId::parse("billing-bot").unwrap(),
+                    run: RunId::parse(RUN).unwrap(),
+                    turn: 0,
+                    tool_use_id: ToolUseId::parse(&format!("call-{number}")).unwrap(),
+                },
+                tool: tool.to_owned(),
+                args: arguments(args),
+                context: None,
+            },
+            rationale: None,
+            claim: false,
+            join: false,
+            permit: false,
+            hold: false,
+            idempotency: None,
+        }
+    }
+
+    /// `billing-bot` asks.
+    pub(crate) async fn ask(&self, request: &DecideRequest) -> Result<DecideAnswer, Error> {
+        self.app.decide_call(&self.bot, request).await
+    }
+
+    /// `billing-bot` asks about a new call.
+    pub(crate) async fn decide(&self, tool: &str, args: Value) -> DecideAnswer {
+        self.ask(&self.call(tool, args)).await.unwrap()
+    }
+
+    /// A call that is held, and the request that held it.
+    pub(crate) async fn hold(&self, tool: &str, args: Value) -> (DecideRequest, Approval) {
+        let request = self.call(tool, args);
+        let approval = held(self.ask(&request).await.unwrap()).approval;
+        (request, approval)
+    }
+
+    /// A call that `ana` approved.
+    pub(crate) async fn approved(&self, tool: &str, args: Value) -> (DecideRequest, Approval) {
+        let (request, approval) = self.hold(tool, args).await;
+        let approval = self.approve(&self.ana, &approval).await.unwrap().approval;
+        (request, approval)
+    }
+
+    /// A call that `ana` approved and `billing-bot` claimed.
+    pub(crate) async fn claimed(&self, tool: &str, args: Value) -> (DecideRequest, ClaimedCall) {
+        let (request, approval) = self.approved(tool, args).await;
+        let claimed = self.claim(&approval, &request.call.args, None).await.unwrap();
+        (request, claimed)
+    }
+
+    pub(crate) async fn approve(&self, by: &ReviewerCaller, approval: &Approval) -> Result<ReviewedApproval, Error> {
+        self.app.decide_approval(by, approval.id, &decision(approval, true, None)).await
+    }
+
+    pub(crate) async fn deny(
+        &self,
+        by: &ReviewerCaller,
+        approval: &Approval,
+        message: Option<&str>,
+    ) -> Result<ReviewedApproval, Error> {
+        self.app.decide_approval(by, approval.id, &decision(approval, false, message)).await
+    }
+
+    /// `billing-bot` claims.
+    pub(crate) async fn claim(
+        &self,
+        approval: &Approval,
+        args: &Arguments,
+        claim: Option<&str>,
+    ) -> Result<ClaimedCall, Error> {
+        let claim = claim.map(|id| ClaimId::parse(id).unwrap());
+        self.app.claim_call(&self.bot, approval.id, &Presented { args, claim }).await
+    }
+
+    /// `billing-bot` reports.
+    pub(crate) async fn report(&self, claimed: &ClaimedCall, status: ReportedStatus) -> Result<(), Error> {
+        let report = OutcomeReport { claim: Some(claimed.claim.clone()), status, detail: None, result: None };
+        self.app.report_outcome(&self.bot, claimed.approval, &report).await
+    }
+
+    /// The approval as it is stored.
+    pub(crate) async fn stored(&self, approval: &Approval) -> Approval {
+        self.store.approval(approval.id).await.unwrap().unwrap()
+    }
+
+    /// Lets another policy decide.
+    pub(crate) async fn accept(&self, text: &str) {
+        self.app.accept_policy(policy(text), &files(text)).await.unwrap();
+    }
+
+    /// Every entry of this kind, oldest first.
+    pub(crate) async fn entries_of(&self, event: EventKind) -> Vec<SealedEntry> {
+        let filter = EntryFilter { event: Some(event), ..EntryFilter::default() };
+        let mut entries = self.store.entries(&filter, None, u32::MAX).await.unwrap();
+        entries.reverse();
+        entries
+    }
+
+    /// Every event in the log but those about keys, oldest first.
+    pub(crate) async fn events(&self) -> Vec<EventKind> {
+        let entries = self.store.entries_after(0, u32::MAX).await.unwrap();
+        entries.iter().map(|sealed| sealed.entry.event).filter(|event| *event != EventKind::KeyCreated).collect()
+    }
+
+    /// Fails unless the log is whole.
+    pub(crate) async fn assert_log_is_whole(&self) {
+        let verification = self.app.verify_audit().await.unwrap();
+        assert_eq!(verification.fault, None);
+        assert_eq!(verification.head, self.store.head().await.unwrap());
+    }
+}
+
+async fn connected_to(database: &Database) -> ConnectedStore {
+    storage::connect(&database.url, ConnectOptions { max_connections: 8 }).await.unwrap()
+}
+
+/// The members of a JSON object.
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        value => panic!("{value} is no object"),
+    }
+}
+
+/// Arguments with their hash.
+pub(crate) fn arguments(value: Value) -> Arguments {
+    Arguments::new(object(value)).unwrap()
+}
+
+/// What a reviewer sends who was shown this approval.
+pub(crate) fn decision(approval: &Approval, approve: bool, message: Option<&str>) -> ReviewDecision {
+    ReviewDecision {
+        approve,
+        args_hash: approval.args_hash,
+        review_hash: None,
+        reason: None,
+        message_to_agent: message.map(str::to_owned),
+    }
+}
+
+#[track_caller]
+pub(crate) fn allowed(answer: DecideAnswer) -> AllowedCall {
+    match answer {
+        DecideAnswer::Allowed(allowed) => allowed,
+        answer => panic!("not allowed: {answer:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn held(answer: DecideAnswer) -> HeldCall {
+    match answer {
+        DecideAnswer::Held(held) => *held,
+        answer => panic!("not held: {answer:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn claimed(answer: DecideAnswer) -> (HeldCall, ClaimedCall) {
+    match answer {
+        DecideAnswer::Claimed(held, claimed) => (*held, *claimed),
+        answer => panic!("not claimed: {answer:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn refused(answer: DecideAnswer) -> RefusedCall {
+    match answer {
+        DecideAnswer::Refused(refused) => refused,
+        answer => panic!("not refused: {answer:?}"),
+    }
+}
