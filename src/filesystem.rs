@@ -92,7 +92,7 @@ fn place_of(question: &PathQuestion, asks_kernel: bool) -> Result<String, PathFa
     {
         return Ok(question.below.clone());
     }
-    let walked = Walk::from(&base).to_the_end_of(&question.below)?;
+    let walked = Walk::from(&base).follow(&question.below)?;
     if let Some(kernel) = &kernel
         && !kernel.agrees(&question.below, &walked)
     {
@@ -125,7 +125,7 @@ impl<'b> Walk<'b> {
         Self { base, names: Vec::new(), here: None, steps: 0, links: 0 }
     }
 
-    fn to_the_end_of(mut self, path: &str) -> Result<Walked, PathFailure> {
+    fn follow(mut self, path: &str) -> Result<Walked, PathFailure> {
         // The next name comes last.
         let mut ahead: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         while let Some(name) = ahead.pop() {
@@ -158,11 +158,18 @@ impl<'b> Walk<'b> {
                     ahead.extend(target.rsplit('/').map(str::to_owned));
                 }
                 FileType::Directory => self.enter(name)?,
-                _ if ahead.is_empty() => {
+                FileType::RegularFile
+                | FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice
+                | FileType::Unknown => {
+                    if !ahead.is_empty() {
+                        return Err(PathFailure::NotADirectory);
+                    }
                     self.names.push(name);
                     return Ok(Walked { place: self.names.join("/"), exists: true });
                 }
-                _ => return Err(PathFailure::NotADirectory),
             }
         }
         Ok(Walked { place: self.names.join("/"), exists: true })

@@ -120,10 +120,12 @@ impl Draft {
                 Values::Each(values) => {
                     let mut all = Vec::with_capacity(values.len());
                     for (pointer, value) in values {
-                        match self.resolve_one(argument, &pointer, value, args, facts)? {
+                        let resolved = self.resolve_one(argument, &pointer, value, args, facts)?;
+                        if let Value::Array(several) = resolved {
                             // Of a kind that makes a list of each value.
-                            Value::Array(several) => all.extend(several),
-                            one => all.push(one),
+                            all.extend(several);
+                        } else {
+                            all.push(resolved);
                         }
                     }
                     self.judgement.resolved.insert(name.clone(), Value::Array(all));
