@@ -4,6 +4,8 @@
 //! has `openat2` (Linux 5.6), it has the last word: with `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS` the path must
 //! lead it to the very file that our answer names without a link.
 
+mod kernel;
+
 use std::{
     collections::BTreeMap,
     os::fd::{AsFd as _, OwnedFd},
@@ -22,6 +24,7 @@ use crate::{
     app::ports::PathResolver,
     domain::canon::path::{PathFailure, PathFinding, PathQuestion},
 };
+use kernel::Kernel;
 
 /// How many calls may look at the disk at once: a mount that hangs takes no more threads than this.
 const LOOKUPS: usize = 16;
@@ -84,21 +87,17 @@ fn answer(question: &PathQuestion, asks_kernel: bool) -> PathFinding {
 }
 
 fn place_of(question: &PathQuestion, asks_kernel: bool) -> Result<String, PathFailure> {
+    let path = question.below.as_str();
     // The policy trusts `base`: links on the way to it are followed.
     let base = openat(CWD, &question.base, TO_GO_ON, Mode::empty()).map_err(|_| PathFailure::NoBase)?;
-    let kernel = if asks_kernel { kernel::Kernel::of(&base) } else { None };
-    if let Some(kernel) = &kernel
-        && kernel.leads_to_itself(&question.below)
-    {
-        return Ok(question.below.clone());
+    let kernel = if asks_kernel { Kernel::below(&base) } else { None };
+    let Some(kernel) = kernel else { return Walk::from(&base).follow(path).map(|walked| walked.place) };
+    if kernel.leads_to_itself(path) {
+        return Ok(path.to_owned());
     }
-    let walked = Walk::from(&base).follow(&question.below)?;
-    if let Some(kernel) = &kernel
-        && !kernel.agrees(&question.below, &walked)
-    {
-        return Err(PathFailure::Changing);
-    }
-    Ok(walked.place)
+    let Walked { place, exists } = Walk::from(&base).follow(path)?;
+    let agreed = if exists { kernel.leads_to(path, &place) } else { kernel.leads_to_nothing(path) };
+    if agreed { Ok(place) } else { Err(PathFailure::Changing) }
 }
 
 /// Where a way ended.
@@ -221,90 +220,5 @@ fn failure(error: Errno) -> PathFailure {
         // It was there, or no link, a moment ago.
         Errno::NOENT | Errno::LOOP => PathFailure::Changing,
         _ => PathFailure::Unreadable,
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod kernel {
-    //! What the kernel says of ways below `base`.
-
-    use std::os::fd::OwnedFd;
-
-    use rustix::{
-        fs::{Mode, OFlags, ResolveFlags, fstat, openat2},
-        io::Errno,
-    };
-
-    use super::Walked;
-
-    const BELOW: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-    /// A rename somewhere may make the kernel ask to be asked again (`openat2(2)`).
-    const TRIES: u32 = 4;
-
-    pub(super) struct Kernel<'b> {
-        base: &'b OwnedFd,
-    }
-
-    impl<'b> Kernel<'b> {
-        /// `None` where it has no `openat2`, or a sandbox forbids it.
-        pub(super) fn of(base: &'b OwnedFd) -> Option<Self> {
-            let kernel = Self { base };
-            kernel.open("", BELOW).is_ok().then_some(kernel)
-        }
-
-        /// Whether something is at this path, and no link on the way.
-        pub(super) fn leads_to_itself(&self, path: &str) -> bool {
-            self.open(path, BELOW.union(ResolveFlags::NO_SYMLINKS)).is_ok()
-        }
-
-        /// Whether `path` leads to what stands at the place where our own way ended.
-        pub(super) fn agrees(&self, path: &str, walked: &Walked) -> bool {
-            let asked = self.open(path, BELOW);
-            if !walked.exists {
-                return matches!(asked, Err(Errno::NOENT));
-            }
-            let found = self.open(&walked.place, BELOW.union(ResolveFlags::NO_SYMLINKS));
-            let (Ok(asked), Ok(found)) = (asked, found) else { return false };
-            let (Ok(asked), Ok(found)) = (fstat(asked), fstat(found)) else { return false };
-            (asked.st_dev, asked.st_ino) == (found.st_dev, found.st_ino)
-        }
-
-        fn open(&self, path: &str, how: ResolveFlags) -> Result<OwnedFd, Errno> {
-            let path = if path.is_empty() { "." } else { path };
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            let mut answer = Err(Errno::AGAIN);
-            for _ in 0..TRIES {
-                answer = openat2(self.base, path, flags, Mode::empty(), how);
-                if !matches!(answer, Err(Errno::AGAIN)) {
-                    break;
-                }
-            }
-            answer
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod kernel {
-    //! No other kernel has `openat2`.
-
-    use std::os::fd::OwnedFd;
-
-    use super::Walked;
-
-    pub(super) enum Kernel {}
-
-    impl Kernel {
-        pub(super) fn of(_base: &OwnedFd) -> Option<Self> {
-            None
-        }
-
-        pub(super) fn leads_to_itself(&self, _path: &str) -> bool {
-            match *self {}
-        }
-
-        pub(super) fn agrees(&self, _path: &str, _walked: &Walked) -> bool {
-            match *self {}
-        }
     }
 }
