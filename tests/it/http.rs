@@ -7,6 +7,7 @@ mod cases;
 mod decide;
 mod log_lines;
 mod openapi;
+mod rate;
 mod refusals;
 mod request_ids;
 mod roles;
