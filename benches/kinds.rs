@@ -112,23 +112,25 @@ fn path() {
 }
 
 fn url_and_hostname() {
-    let url = kind(
-        json!({ "kind": "url", "hosts": ["api.firm.example", "*.docs.example"], "urls": ["https://api.firm.example/v1/*"] }),
-    );
+    let url = kind(json!({ "kind": "url", "hosts": ["api.firm.example", "*.docs.example"] }));
     let case = |what| Case { kind: &url, what };
+    const LONGEST: usize = 16_000;
+    let below = |part: &'static str| move |bytes| format!("https://api.firm.example/v1/{}", filled(part, bytes)).into();
     case("an address").typical(json!("https://api.firm.example/v1/orders/8812?expand=items#top"));
-    case("a path").largest(|bytes| format!("https://api.firm.example/v1/{}", filled("a/", bytes)).into());
-    case("dots in the path").largest(|bytes| format!("https://api.firm.example/v1/{}", filled("../", bytes)).into());
-    case("percent signs").largest(|bytes| format!("https://api.firm.example/v1/{}", filled("%41", bytes)).into());
-    case("a query").largest(|bytes| format!("https://api.firm.example/v1/?{}", filled("a=b&", bytes)).into());
-    case("labels").largest(|bytes| format!("https://{}example/", filled("a.", bytes)).into());
-    case("letters of other scripts").largest(|bytes| format!("https://{}.example/", filled("\u{fc}", bytes)).into());
+    case("a path").up_to(LONGEST, below("a/"));
+    case("percent signs").up_to(LONGEST, below("%41"));
+    case("letters of other scripts").up_to(LONGEST, below("\u{fc}"));
+    case("a query").up_to(LONGEST, |bytes| format!("https://api.firm.example/v1/?{}", filled("a=b&", bytes)).into());
+    case("labels").up_to(LONGEST, |bytes| format!("https://{}example/", filled("a.", bytes)).into());
+    case("more than is read").largest(below("a/"));
     let hostname = kind(json!({ "kind": "hostname" }));
     let case = |what| Case { kind: &hostname, what };
+    const LONGEST_HOST: usize = 1_000;
     case("a host").typical(json!("files.eu-west.firm.com"));
-    case("labels").largest(repeated("a."));
-    case("letters of other scripts").largest(repeated("\u{3b1}"));
-    case("an A-label").largest(|bytes| format!("xn--{}", filled("a", bytes)).into());
+    case("labels").up_to(250, |bytes| format!("{}com", filled("a.", bytes - 3)).into());
+    case("letters of other scripts").up_to(LONGEST_HOST, repeated("\u{3b1}"));
+    case("an A-label").up_to(LONGEST_HOST, |bytes| format!("xn--{}", filled("a", bytes - 4)).into());
+    case("more than is read").largest(repeated("a."));
 }
 
 fn email() {
