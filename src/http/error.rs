@@ -149,6 +149,7 @@ pub(super) struct Problem {
     detail: String,
     retry_after: Option<u64>,
     challenge: Option<&'static str>,
+    cause: Option<String>,
     more: Map<String, Value>,
 }
 
@@ -161,6 +162,8 @@ pub(super) enum Refusal {
         status: StatusCode,
         /// For the log.
         reason: &'static str,
+        /// What went wrong inside, for the log.
+        cause: Option<String>,
     },
     /// The agent learns what is meant for it.
     Told {
@@ -199,12 +202,12 @@ impl From<Error> for Refusal {
 impl Refusal {
     /// Policy refuses a call.
     pub(super) const fn by_policy(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::FORBIDDEN, reason }
+        Self::Unavailable { status: StatusCode::FORBIDDEN, reason, cause: None }
     }
 
     /// A call could not be decided, so nothing is permitted.
-    pub(super) const fn undecided(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason }
+    pub(super) const fn undecided(reason: &'static str, cause: Option<String>) -> Self {
+        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason, cause }
     }
 
     /// A reviewer declined a call.
@@ -239,10 +242,7 @@ impl Refusal {
     /// What a use case about a call answered instead: what it could not decide, the agent is told nothing of.
     pub(super) fn of_call(error: Error, now: Timestamp) -> Self {
         match (internal(&error), &error) {
-            (Some(reason), _) => {
-                tracing::error!(reason, error = %error, "a call could not be decided");
-                Self::undecided(reason)
-            }
+            (Some(reason), _) => Self::undecided(reason, Some(error.to_string())),
             (None, Error::Refused(Refused { why: Obstacle::Grace { until }, .. })) => {
                 // Rounded up, so that whoever waits that long is not too early again.
                 let seconds = until.since(now).as_micros().div_ceil(1_000_000);
@@ -266,6 +266,15 @@ impl Refusal {
         match self {
             Self::Unavailable { reason, .. } | Self::Told { reason, .. } => reason,
             Self::Problem(problem) => problem.code,
+        }
+    }
+
+    /// What went wrong inside the service, when something did: for its log alone.
+    pub(super) fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable { cause, .. } => cause.as_deref(),
+            Self::Told { .. } => None,
+            Self::Problem(problem) => problem.cause.as_deref(),
         }
     }
 
@@ -320,7 +329,13 @@ pub(super) fn declined_text(message: Option<&str>) -> String {
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, title, detail: detail.into(), retry_after: None, challenge: None, more: Map::new() }
+        let (detail, more) = (detail.into(), Map::new());
+        Self { status, code, title, detail, retry_after: None, challenge: None, cause: None, more }
+    }
+
+    /// With what went wrong inside, for the log.
+    pub(super) fn because(self, cause: Option<String>) -> Self {
+        Self { cause, ..self }
     }
 
     fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -475,11 +490,9 @@ fn internal(error: &Error) -> Option<&'static str> {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        if let Some(reason) = internal(&error) {
-            // The store's own words are for the operator, not for the caller.
-            tracing::error!(reason, error = %error, "the service could not do what was asked");
-        }
-        match error {
+        // The store's own words are for the operator, not for the caller.
+        let cause = internal(&error).map(|_| error.to_string());
+        let problem = match error {
             Error::Store(StoreError::Unavailable(_)) => {
                 Self::unavailable("store_unavailable", "The store does not answer. Nothing was done; ask again.")
             }
@@ -544,7 +557,8 @@ impl From<Error> for Problem {
                 "The first outcome stands, and this one differs from it.",
             ),
             Error::Invalid(why) => Self::new(StatusCode::BAD_REQUEST, "invalid", "Invalid request", format!("{why}.")),
-        }
+        };
+        problem.because(cause)
     }
 }
 
