@@ -2,7 +2,7 @@
 //!
 //! It must not decide anything. `error` is the only place that knows which answer of a use case gets which status.
 
-use axum::{Router, extract::DefaultBodyLimit, middleware::from_fn_with_state, routing::get};
+use axum::{Router, extract::DefaultBodyLimit, middleware::from_fn_with_state};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
@@ -12,6 +12,7 @@ mod extract;
 mod layers;
 pub mod metrics;
 pub mod openapi;
+mod rate;
 pub mod state;
 
 use state::HttpState;
@@ -37,7 +38,7 @@ pub fn metrics_router(state: HttpState) -> Router {
 }
 
 fn metrics_route() -> Router<HttpState> {
-    Router::new().route("/metrics", get(api::service::metrics))
+    api::service::metrics_routes().into()
 }
 
 /// What every answer has. The last layer added is the first to see a request:

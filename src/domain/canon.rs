@@ -13,6 +13,7 @@ pub mod money;
 mod options;
 pub mod path;
 pub mod sql;
+pub mod text;
 pub mod url;
 
 use serde_json::{Map, Value};
@@ -23,6 +24,7 @@ use self::hostname::HostnameKind;
 use self::money::MoneyKind;
 use self::path::PathKind;
 use self::sql::SqlKind;
+use self::text::TextKind;
 use self::url::UrlKind;
 
 /// Why a value was not taken.
@@ -135,6 +137,8 @@ pub enum Kind {
     Path(PathKind),
     /// What a text of SQL does.
     Sql(SqlKind),
+    /// What stands in a text.
+    Text(TextKind),
     /// A web address.
     Url(UrlKind),
 }
@@ -156,6 +160,7 @@ impl Kind {
             Some(Some("money")) => MoneyKind::compile(declaration).map(Self::Money),
             Some(Some("path")) => PathKind::compile(declaration).map(Self::Path),
             Some(Some("sql")) => SqlKind::compile(declaration).map(Self::Sql),
+            Some(Some("text")) => TextKind::compile(declaration).map(Self::Text),
             Some(Some("url")) => UrlKind::compile(declaration).map(Self::Url),
             Some(Some(_)) => fault(Some("kind"), "there is no such kind"),
             Some(None) => fault(Some("kind"), "a kind is named by a string"),
@@ -172,6 +177,7 @@ impl Kind {
             Self::Money(_) => "money",
             Self::Path(_) => "path",
             Self::Sql(_) => "sql",
+            Self::Text(_) => "text",
             Self::Url(_) => "url",
         }
     }
@@ -185,6 +191,7 @@ impl Kind {
             Self::Money(_) => MoneyKind::SHAPE,
             Self::Path(_) => PathKind::SHAPE,
             Self::Sql(_) => SqlKind::SHAPE,
+            Self::Text(_) => TextKind::SHAPE,
             Self::Url(_) => UrlKind::SHAPE,
         }
     }
@@ -201,6 +208,7 @@ impl Kind {
             | Self::Path(_)
             | Self::Sql(_)
             | Self::Url(_) => true,
+            Self::Text(_) => false,
         }
     }
 
@@ -218,6 +226,7 @@ impl Kind {
             Self::Money(kind) => kind.resolve(value, args),
             Self::Path(kind) => kind.resolve(value),
             Self::Sql(kind) => kind.resolve(value),
+            Self::Text(_) => TextKind::resolve(value),
             Self::Url(kind) => kind.resolve(value),
         }
     }

@@ -136,7 +136,7 @@ pub(super) struct ProblemDocument {
     request_id: String,
     /// What else this kind of problem tells.
     #[serde(flatten)]
-    #[schema(value_type = Object, additional_properties)]
+    #[schema(ignore)]
     more: Map<String, Value>,
 }
 
@@ -157,10 +157,12 @@ pub(super) struct Problem {
 pub(super) enum Refusal {
     /// The agent learns nothing: `tool unavailable`.
     Unavailable {
-        /// 403 by policy, 503 when it could not be decided.
+        /// 403 by policy, 503 when it could not be decided, 429 when too many were sent.
         status: StatusCode,
         /// For the log.
         reason: &'static str,
+        /// After how many seconds asking again is worth it.
+        retry_after: Option<u64>,
     },
     /// The agent learns what is meant for it.
     Told {
@@ -199,12 +201,24 @@ impl From<Error> for Refusal {
 impl Refusal {
     /// Policy refuses a call.
     pub(super) const fn by_policy(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::FORBIDDEN, reason }
+        Self::Unavailable { status: StatusCode::FORBIDDEN, reason, retry_after: None }
     }
 
     /// A call could not be decided, so nothing is permitted.
     pub(super) const fn undecided(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason }
+        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason, retry_after: Some(RETRY_SECONDS) }
+    }
+
+    /// The key sent more requests than the set rate; about a call, the agent is told nothing of that.
+    pub(super) fn too_many(about_a_call: bool, retry_after: u64) -> Self {
+        let (status, reason) = (StatusCode::TOO_MANY_REQUESTS, "too_many_requests");
+        if about_a_call {
+            return Self::Unavailable { status, reason, retry_after: Some(retry_after) };
+        }
+        let detail =
+            "This key sent more requests than limits.requests_per_second; the header `retry-after` says when to go on.";
+        let problem = Problem::new(status, reason, "Too many requests", detail);
+        Problem { retry_after: Some(retry_after), ..problem }.into()
     }
 
     /// A reviewer declined a call.
@@ -273,10 +287,7 @@ impl Refusal {
     pub(super) fn render(self, unavailable: &Bytes, request_id: &str) -> Response {
         let status = self.status();
         let (body, content_type, retry_after, challenge) = match self {
-            Self::Unavailable { status, .. } => {
-                let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS);
-                (unavailable.clone(), JSON, retry_after, None)
-            }
+            Self::Unavailable { retry_after, .. } => (unavailable.clone(), JSON, retry_after, None),
             Self::Told { body, .. } => (body, JSON, None, None),
             Self::Problem(problem) => {
                 let Problem { code, title, detail, retry_after, challenge, more, .. } = *problem;
@@ -621,7 +632,47 @@ impl utoipa::IntoResponses for Authenticated {
     }
 }
 
+/// The refusals that any route with a body has besides, for the API's description.
+pub(super) struct Bodied;
+
+impl utoipa::IntoResponses for Bodied {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        [("413", "The body is too large."), ("415", "The body is not JSON.")]
+            .into_iter()
+            .map(|(status, text)| (status.to_owned(), problem(text)))
+            .collect()
+    }
+}
+
 fn problem(text: &str) -> RefOr<Described> {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemDocument"))).build();
     ResponseBuilder::new().description(text).content("application/problem+json", content).build().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::approval::state::Event;
+
+    #[test]
+    fn a_claim_within_the_grace_is_told_when_to_come_again_and_never_too_early() {
+        let until = Timestamp::from_micros(10_000_001);
+        let error =
+            Error::Refused(Refused { event: Event::Claim, state: StateName::Approved, why: Obstacle::Grace { until } });
+        for (now, seconds) in [(0, "11"), (9_000_001, "1"), (9_000_000, "2"), (10_000_000, "1")] {
+            let refusal = Refusal::of_call(error.clone(), Timestamp::from_micros(now));
+            assert_eq!(refusal.reason(), "within_grace");
+            let answer = refusal.render(&Bytes::new(), "req-1");
+            assert_eq!(answer.status(), StatusCode::TOO_EARLY);
+            assert_eq!(answer.headers()[header::RETRY_AFTER], seconds);
+        }
+    }
+
+    #[test]
+    fn text_from_outside_is_cut_between_characters() {
+        let text = "\u{e9}".repeat(LONGEST_DETAIL);
+        let cut = bounded(&text);
+        assert!(cut.len() <= LONGEST_DETAIL + 3);
+        assert!(cut.ends_with("\u{e9}..."));
+    }
 }

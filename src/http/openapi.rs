@@ -47,7 +47,7 @@ impl Modify for Keys {
     }
 }
 
-/// Every route with its description.
+/// Every route with its description, but for `/metrics`.
 pub(super) fn routes() -> OpenApiRouter<HttpState> {
     OpenApiRouter::with_openapi(Base::openapi())
         .merge(api::decide::routes())
@@ -61,7 +61,7 @@ pub(super) fn routes() -> OpenApiRouter<HttpState> {
 
 /// The description as committed: JSON, indented, with a line feed at its end.
 pub fn document() -> String {
-    let mut text = routes().into_openapi().to_pretty_json().unwrap_or_default();
+    let mut text = routes().merge(api::service::metrics_routes()).into_openapi().to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }

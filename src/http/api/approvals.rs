@@ -41,7 +41,7 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        error::{Authenticated, Problem, ProblemDocument, Refusal, ToolResult, ToolUnavailable, declined_text},
+        error::{Authenticated, Bodied, Problem, ProblemDocument, Refusal, ToolResult, ToolUnavailable, declined_text},
         extract::{
             Agent, AgentOrReviewer, Body, OptionalBody, Parameters, PathId, Reviewer, Wait, reviewer_refused, sentence,
         },
@@ -206,6 +206,7 @@ struct ReviewerApproval {
 
 /// Who must approve.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Requirement)]
 struct RequirementView {
     /// How many of each named group.
     groups: BTreeMap<String, u32>,
@@ -215,6 +216,7 @@ struct RequirementView {
 
 /// One person's approve.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Vote)]
 struct VoteView {
     reviewer: String,
     /// The groups the person was in at that moment.
@@ -225,6 +227,7 @@ struct VoteView {
 
 /// Who denied.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Denial)]
 struct DenialView {
     /// The reviewer; `null` when the service itself denied.
     reviewer: Option<String>,
@@ -244,6 +247,7 @@ struct DenialView {
 
 /// Who withdrew the call.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Cancellation)]
 struct CancellationView {
     /// `requester`, `policy_change`, `pause` or `stop`.
     by: &'static str,
@@ -253,6 +257,7 @@ struct CancellationView {
 
 /// The one claim of the call, and what came of it.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Execution)]
 struct ExecutionView {
     #[schema(value_type = String)]
     claim_id: ClaimId,
@@ -346,6 +351,7 @@ const fn canceller(by: Canceller) -> &'static str {
 
 /// A held call with everything to decide on.
 #[derive(Serialize, ToSchema)]
+#[schema(as = ReviewedApproval)]
 struct ReviewedView {
     #[serde(flatten)]
     approval: ReviewerApproval,
@@ -363,6 +369,7 @@ struct ReviewedView {
 
 /// The rendered arguments of a held call: characters that could deceive are written as `\u{..}`.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Review)]
 struct ReviewView {
     tool: String,
     reason: String,
@@ -412,6 +419,7 @@ impl ReviewedView {
 /// A held call, as whoever asks may see it.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = Approval)]
 enum ApprovalView {
     Agent(Box<AgentApproval>),
     Reviewer(Box<ReviewedView>),
@@ -452,7 +460,7 @@ struct ApprovalQuery {
 /// What a reviewer decides.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Decide)]
+#[schema(as = ReviewDecision)]
 struct DecisionBody {
     decision: ApproveOrDeny,
     /// The `args_hash` that was shown.
@@ -657,6 +665,7 @@ async fn get_approval(
     request_body = ClaimBody,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "It may run now, once.", body = Claimed),
         (status = 403, description = "The key has another role.", body = RefusedBody),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
@@ -686,6 +695,7 @@ async fn claim(
     request_body = Option<HeartbeatBody>,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "Extended.", body = Lease),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "It is not the current claim, or its lease is over.", body = ProblemDocument, content_type = "application/problem+json")
@@ -710,6 +720,7 @@ async fn heartbeat(
     request_body = OutcomeBody,
     responses(
         Authenticated,
+        Bodied,
         (status = 204, description = "Recorded."),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "It is not claimed, or another outcome is recorded.", body = ProblemDocument, content_type = "application/problem+json")
@@ -732,6 +743,7 @@ async fn report_outcome(
     request_body = Option<ReasonBody>,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "Withdrawn.", body = AgentApproval),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "It is decided otherwise, or claimed.", body = ProblemDocument, content_type = "application/problem+json")
@@ -755,6 +767,7 @@ async fn cancel(
     request_body = DecisionBody,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "Decided.", body = ReviewedView),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "Something else was shown, or it is decided already.", body = ProblemDocument, content_type = "application/problem+json")
@@ -784,6 +797,7 @@ async fn decide_approval(
     request_body = Option<ReasonBody>,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "Taken back: the call will not run.", body = ReviewedView),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "It is not approved, or claimed.", body = ProblemDocument, content_type = "application/problem+json")
@@ -807,6 +821,7 @@ async fn revoke(
     request_body = Option<ReasonBody>,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "Lifted: this call stays denied, later ones are decided afresh.", body = ReviewedView),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "No denial by a reviewer stands.", body = ProblemDocument, content_type = "application/problem+json")
@@ -830,6 +845,7 @@ async fn lift(
     request_body = SettleBody,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "Settled.", body = ReviewedView),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "Its outcome is not unknown.", body = ProblemDocument, content_type = "application/problem+json")

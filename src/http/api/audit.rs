@@ -41,6 +41,7 @@ pub(in crate::http) fn routes() -> OpenApiRouter<HttpState> {
 
 /// One entry of the log.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Entry)]
 struct EntryView {
     /// Its place, from 1 on without a gap.
     seq: i64,
@@ -254,6 +255,7 @@ struct Verified {
 
 /// The end of what was checked.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Head)]
 struct HeadView {
     seq: i64,
     /// The chain up to it, in hex.
@@ -279,6 +281,7 @@ struct Checkpoints {
 
 /// A statement of the log's size and root.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Checkpoint)]
 struct CheckpointView {
     /// How many entries it covers.
     size: i64,

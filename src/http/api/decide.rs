@@ -30,7 +30,9 @@ use crate::{
         verdict::Verdict,
     },
     http::{
-        error::{Authenticated, DeclinedCall, InvalidArguments, Problem, ProblemDocument, Refusal, ToolUnavailable},
+        error::{
+            Authenticated, Bodied, DeclinedCall, InvalidArguments, Problem, ProblemDocument, Refusal, ToolUnavailable,
+        },
         extract::{Agent, IdempotentBody, Wait, sentence},
         layers::RequestScope,
         state::HttpState,
@@ -180,12 +182,11 @@ pub(super) enum RefusedBody {
     request_body = CallBody,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "It may run now.", body = Permitted),
         (status = 202, description = "It waits for people, or for its claim.", body = Held),
         (status = 403, description = "It may not run, or the key has another role.", body = RefusedBody),
         (status = 409, description = "It contradicts what is known of this call.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not JSON.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 422, description = "The arguments do not fit the tool's schema.", body = InvalidArguments),
         (status = 503, description = "It could not be decided, so it may not run.", body = ToolUnavailable),
     )
@@ -213,12 +214,11 @@ async fn decide(
     request_body = CallBody,
     responses(
         Authenticated,
+        Bodied,
         (status = 200, description = "It was approved and may run now.", body = Permitted),
         (status = 202, description = "It waits for people, or for its claim.", body = Held),
         (status = 403, description = "It may not run, or the key has another role.", body = RefusedBody),
         (status = 409, description = "It contradicts what is known of this call.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not JSON.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 422, description = "The arguments do not fit the tool's schema.", body = InvalidArguments),
         (status = 503, description = "It could not be decided, so it may not run.", body = ToolUnavailable),
     )

@@ -11,7 +11,7 @@ use crate::{
     app::{audit_log::Subject, error::Error},
     domain::{audit::entry::EventKind, ids::OfDecision},
     http::{
-        error::{Authenticated, ProblemDocument, Refusal},
+        error::{Authenticated, Bodied, ProblemDocument, Refusal},
         extract::{Agent, Auditor, Body, PathId},
         state::HttpState,
     },
@@ -51,6 +51,7 @@ async fn get_decision(
     request_body = OutcomeBody,
     responses(
         Authenticated,
+        Bodied,
         (status = 204, description = "Recorded."),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "Another outcome is recorded.", body = ProblemDocument, content_type = "application/problem+json")

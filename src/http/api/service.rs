@@ -16,13 +16,18 @@ use crate::http::{metrics::CONTENT_TYPE, openapi, state::HttpState};
 /// How long others may keep what rarely changes.
 const FIVE_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
-/// The routes. `/metrics` is described here and mounted where the settings say.
+/// The routes but for `/metrics`, which may have a listener of its own.
 pub(in crate::http) fn routes() -> OpenApiRouter<HttpState> {
     OpenApiRouter::new()
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(jwks))
         .routes(routes!(openapi_document))
+}
+
+/// `/metrics`.
+pub(in crate::http) fn metrics_routes() -> OpenApiRouter<HttpState> {
+    OpenApiRouter::new().routes(routes!(metrics))
 }
 
 /// The process lives.
@@ -85,7 +90,7 @@ async fn readyz(State(state): State<HttpState>) -> (StatusCode, Json<Readiness>)
     get, path = "/metrics", tag = "service",
     responses((status = 200, description = "OpenMetrics text.", body = String, content_type = "application/openmetrics-text"))
 )]
-pub(in crate::http) async fn metrics(State(state): State<HttpState>) -> Response {
+async fn metrics(State(state): State<HttpState>) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE))], state.metrics.text()).into_response()
 }
 

@@ -59,7 +59,7 @@ async fn a_first_run_allows_refuses_holds_approves_claims_and_logs_all_of_it() {
     let (status, _) = agent.post(&outcome, json!({ "claim_id": "claim-1", "status": "succeeded" })).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
 
-    let (status, log) = admin.get("/audit?run=run-1&limit=200").await;
+    let (status, log) = admin.get("/audit?run_id=run-1&limit=200").await;
     assert_eq!(status, StatusCode::OK);
     let events: Vec<&str> =
         log["items"].as_array().unwrap().iter().rev().map(|entry| entry["event"].as_str().unwrap()).collect();

@@ -11,6 +11,6 @@ fn the_document_is_printed_as_json() {
     let output = run(folder.path(), &["openapi"], &[]);
     assert!(output.status.success());
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["openapi"].as_str().map(|version| &version[..3]), Some("3.1"));
+    assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
     assert!(document["paths"]["/decide"]["post"].is_object());
 }

@@ -37,7 +37,8 @@ fn machines_get_the_same_as_json() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["policy_version"], Value::Null);
     assert_eq!(told["errors"].as_u64().unwrap(), told["faults"].as_array().unwrap().len() as u64);
-    assert_eq!(told["faults"][0]["line"], 4);
+    let lines: Vec<_> = told["faults"].as_array().unwrap().iter().map(|fault| fault["line"].as_u64()).collect();
+    assert!(lines.contains(&Some(4)) && lines.contains(&Some(5)), "{told}");
 }
 
 #[test]

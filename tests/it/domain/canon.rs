@@ -11,6 +11,7 @@ mod money;
 mod path;
 mod properties;
 mod sql;
+mod text;
 mod url;
 
 use countersign::domain::canon::{Kind, OptionFault, Refusal};

@@ -38,7 +38,15 @@ fn an_option_of_another_kind_is_a_fault() {
 
 #[test]
 fn a_kind_knows_its_name() {
-    for name in ["command", "email", "hostname", "url"] {
+    for name in ["command", "email", "hostname", "sql", "text", "url"] {
         assert_eq!(kind(json!({ "kind": name })).name(), name);
     }
+}
+
+#[test]
+fn only_a_text_stands_beside_its_raw_value() {
+    for name in ["command", "email", "hostname", "sql", "url"] {
+        assert!(kind(json!({ "kind": name })).replaces_raw_value(), "{name}");
+    }
+    assert!(!kind(json!({ "kind": "text" })).replaces_raw_value());
 }
