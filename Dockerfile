@@ -1,5 +1,4 @@
-# Builds the service, and a runtime image with nothing in it but the service, the C library and the certificates of
-# public authorities: no shell, no package manager, not root.
+# Builds the service, and a small runtime image: the service, the C library, the certificates of public authorities; not root.
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /build
@@ -11,10 +10,15 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     && install -D target/release/countersign /out/countersign \
     && install -d -m 0700 /out/data
 
-FROM gcr.io/distroless/cc-debian12:nonroot
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 65532 --no-create-home --shell /usr/sbin/nologin countersign
 COPY --from=build /out/countersign /usr/local/bin/countersign
 # For SQLite; Postgres needs no volume.
-COPY --from=build --chown=nonroot:nonroot /out/data /data
+COPY --from=build --chown=65532:65532 /out/data /data
+USER 65532
 WORKDIR /data
 ENV COUNTERSIGN_LISTEN=0.0.0.0:8080
 EXPOSE 8080

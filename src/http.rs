@@ -12,6 +12,7 @@ mod extract;
 mod layers;
 pub mod metrics;
 pub mod openapi;
+mod rate;
 pub mod state;
 
 use state::HttpState;

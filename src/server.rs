@@ -1,6 +1,6 @@
 //! Puts the service together and takes it down again: the only place where the layers meet.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{Router, serve::ListenerExt as _};
 use tokio::{
@@ -212,6 +212,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
         keys: Arc::clone(&keys),
         settings: HttpSettings {
             body_bytes: config.limits.body_bytes,
+            requests_per_second: config.limits.requests_per_second.and_then(NonZeroU32::new),
             request_timeout: config.server.request_timeout,
             refusal_text: config.server.refusal_text,
             public_url: public_url.clone(),

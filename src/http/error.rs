@@ -157,10 +157,12 @@ pub(super) struct Problem {
 pub(super) enum Refusal {
     /// The agent learns nothing: `tool unavailable`.
     Unavailable {
-        /// 403 by policy, 503 when it could not be decided.
+        /// 403 by policy, 503 when it could not be decided, 429 when too many were sent.
         status: StatusCode,
         /// For the log.
         reason: &'static str,
+        /// After how many seconds asking again is worth it.
+        retry_after: Option<u64>,
     },
     /// The agent learns what is meant for it.
     Told {
@@ -199,12 +201,24 @@ impl From<Error> for Refusal {
 impl Refusal {
     /// Policy refuses a call.
     pub(super) const fn by_policy(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::FORBIDDEN, reason }
+        Self::Unavailable { status: StatusCode::FORBIDDEN, reason, retry_after: None }
     }
 
     /// A call could not be decided, so nothing is permitted.
     pub(super) const fn undecided(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason }
+        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason, retry_after: Some(RETRY_SECONDS) }
+    }
+
+    /// The key sent more requests than the set rate; about a call, the agent is told nothing of that.
+    pub(super) fn too_many(about_a_call: bool, retry_after: u64) -> Self {
+        let (status, reason) = (StatusCode::TOO_MANY_REQUESTS, "too_many_requests");
+        if about_a_call {
+            return Self::Unavailable { status, reason, retry_after: Some(retry_after) };
+        }
+        let detail =
+            "This key sent more requests than limits.requests_per_second; the header `retry-after` says when to go on.";
+        let problem = Problem::new(status, reason, "Too many requests", detail);
+        Problem { retry_after: Some(retry_after), ..problem }.into()
     }
 
     /// A reviewer declined a call.
@@ -273,10 +287,7 @@ impl Refusal {
     pub(super) fn render(self, unavailable: &Bytes, request_id: &str) -> Response {
         let status = self.status();
         let (body, content_type, retry_after, challenge) = match self {
-            Self::Unavailable { status, .. } => {
-                let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS);
-                (unavailable.clone(), JSON, retry_after, None)
-            }
+            Self::Unavailable { retry_after, .. } => (unavailable.clone(), JSON, retry_after, None),
             Self::Told { body, .. } => (body, JSON, None, None),
             Self::Problem(problem) => {
                 let Problem { code, title, detail, retry_after, challenge, more, .. } = *problem;

@@ -136,6 +136,11 @@ fn authenticated(parts: &Parts, state: &HttpState) -> Result<Caller, Refusal> {
         Some(principal) => {
             // Nothing was set before: a request is authenticated once.
             let _ = scope.actor.set(principal.name().to_string());
+            if let Some(rates) = &state.rates {
+                rates
+                    .count(principal.key())
+                    .map_err(|retry_after| Refusal::too_many(scope.is_about_a_call(), retry_after))?;
+            }
             Ok(Caller { principal, request_id: scope.id.clone() })
         }
         None => Err(refused(Problem::bad_credential())),

@@ -64,7 +64,7 @@ impl RequestScope {
     }
 
     /// Whether agents are told only `tool unavailable` when this request cannot be answered.
-    fn is_about_a_call(&self) -> bool {
+    pub(super) fn is_about_a_call(&self) -> bool {
         self.method == "POST" && matches!(self.route(), "/decide" | "/approvals" | "/approvals/{id}/claim")
     }
 }

@@ -1,6 +1,6 @@
 //! What every handler works with.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use axum::body::Bytes;
 use tokio::sync::watch;
@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::{
     error::{TOOL_UNAVAILABLE, ToolUnavailable},
     metrics::Metrics,
+    rate::Rates,
 };
 use crate::{app::App, auth::key_ring::KeyRing};
 
@@ -16,6 +17,8 @@ use crate::{app::App, auth::key_ring::KeyRing};
 pub struct HttpSettings {
     /// The largest request body, in bytes.
     pub body_bytes: usize,
+    /// How many requests a second one key may send; `None`: any number.
+    pub requests_per_second: Option<NonZeroU32>,
     /// How long a request may take, what it waits for a human apart.
     pub request_timeout: Duration,
     /// What a refusal by policy tells the model instead of `tool unavailable`.
@@ -52,6 +55,8 @@ pub struct Shared {
     pub(super) keys: Arc<KeyRing>,
     pub(super) settings: HttpSettings,
     pub(super) draining: watch::Receiver<bool>,
+    /// What each key has sent, where that is limited.
+    pub(super) rates: Option<Rates>,
     /// Figures about this instance.
     pub metrics: Metrics,
     /// The one body of every refusal by policy.
@@ -64,7 +69,8 @@ impl HttpState {
         let HttpParts { app, keys, settings, draining } = parts;
         let content = settings.refusal_text.as_deref().unwrap_or(TOOL_UNAVAILABLE);
         let tool_unavailable = ToolUnavailable::with(content).to_bytes();
-        Self(Arc::new(Shared { app, keys, settings, draining, metrics: Metrics::new(), tool_unavailable }))
+        let rates = settings.requests_per_second.map(|per_second| Rates::new(per_second, Arc::clone(&app)));
+        Self(Arc::new(Shared { app, keys, settings, draining, rates, metrics: Metrics::new(), tool_unavailable }))
     }
 
     /// What a refusal by policy tells the model.

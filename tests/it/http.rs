@@ -6,6 +6,7 @@ mod bodies;
 mod decide;
 mod log_lines;
 mod openapi;
+mod rate;
 mod refusals;
 mod request_ids;
 mod roles;

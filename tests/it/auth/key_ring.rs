@@ -21,7 +21,7 @@ fn a_key_opens_as_its_holder() {
 fn other_text_opens_nothing() {
     let ring = KeyRing::new([record("bot", Role::Agent)]);
     let key = text("bot").expose().to_owned();
-    for wrong in ["", "cs_", &key[..key.len() - 1], &format!("{key} "), &key.to_uppercase(), &"x".repeat(1_000_000)] {
+    for wrong in ["", "cs_", key.get(..52).unwrap(), &format!("{key} "), &key.to_uppercase(), &"x".repeat(1_000_000)] {
         assert_eq!(ring.authenticate(wrong, START), None);
     }
 }

@@ -180,6 +180,7 @@ impl Service {
         let draining = watch::Sender::new(false);
         let mut settings = HttpSettings {
             body_bytes: 256 * 1024,
+            requests_per_second: None,
             request_timeout: Duration::from_secs(30),
             refusal_text: None,
             public_url: PUBLIC_URL.to_owned(),
