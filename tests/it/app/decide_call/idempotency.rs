@@ -225,7 +225,7 @@ async fn ten_racing_requests_with_one_key_are_one_decision() {
                 .map(|answer| match answer {
                     DecideAnswer::Allowed(allowed) => allowed.decision,
                     DecideAnswer::Held(held) => held.decision,
-                    answer => panic!("{answer:?}"),
+                    DecideAnswer::Claimed(..) | DecideAnswer::Refused(_) => panic!("{answer:?}"),
                 })
                 .collect();
             assert!(decisions.iter().all(|decision| *decision == decisions[0]));
