@@ -94,12 +94,11 @@ impl App {
         presented: &Presented<'_>,
     ) -> Result<ClaimedCall, Error> {
         retrying(|| async {
-            let now = self.now();
             let policy = self.policy();
             // The disk is looked at before locks are taken.
             let facts = self.facts_for_claim(caller, id, presented, &policy).await?;
             let mut tx = self.store.begin().await?;
-            let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
+            let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
             let context = self.kept_input(&approval).await?.get("context").cloned();
             let call = ToolCall {
                 key: approval.call.clone(),
@@ -125,9 +124,8 @@ impl App {
         claim: Option<&ClaimId>,
     ) -> Result<Timestamp, Error> {
         retrying(|| async {
-            let now = self.now();
             let mut tx = self.store.begin().await?;
-            let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
+            let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
             let extended = match approval.heartbeat(claim, now) {
                 Ok(extended) => extended,
                 Err(refused) => {
@@ -263,17 +261,18 @@ impl App {
         Ok((approval, claimed))
     }
 
-    /// The caller's own approval, locked, as it stands now; another agent's does not exist for it.
+    /// The caller's own approval, locked, as it stands at the moment returned; another agent's does not exist for it.
     pub(super) async fn own_approval(
         &self,
         tx: &mut dyn Tx,
         caller: &Caller,
         id: ApprovalId,
-        now: Timestamp,
-    ) -> Result<Approval, Error> {
+    ) -> Result<(Approval, Timestamp), Error> {
         let own = caller.principal.agent();
         let stored = tx.approval(id).await?.filter(|approval| Some(&approval.call.agent) == own.as_ref());
-        self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await
+        // Read with the lock in hand: the wait for it must not let anything pass that ran out meanwhile.
+        let now = self.now();
+        Ok((self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await?, now))
     }
 
     /// The service denies an approval that could still run; one that no longer can is left as it is. Returns it.

@@ -39,9 +39,8 @@ impl App {
     /// [`Error::OutcomeStands`] for a different second one, and what else stands in the way.
     pub async fn report_outcome(&self, caller: &Caller, id: ApprovalId, outcome: &OutcomeReport) -> Result<(), Error> {
         retrying(|| async {
-            let now = self.now();
             let mut tx = self.store.begin().await?;
-            let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
+            let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
             let recorded = match &approval.state {
                 State::Executed(execution) => execution.outcome.payload(),
                 State::Pending { .. }
@@ -128,9 +127,8 @@ impl App {
     /// When it is decided otherwise, or claimed.
     pub async fn cancel_call(&self, caller: &Caller, id: ApprovalId, reason: Option<&str>) -> Result<Approval, Error> {
         retrying(|| async {
-            let now = self.now();
             let mut tx = self.store.begin().await?;
-            let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
+            let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
             let (approval, changed) = approval.cancel(Canceller::Requester, now)?;
             if changed {
                 tx.update_approval(&approval).await?;

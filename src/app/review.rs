@@ -106,9 +106,8 @@ impl App {
         let (mut approval, _) = stored.ok_or(Error::NotFound)?.at(self.now());
         if matches!(self.kept_input(&approval).await?, KeptInput::Differs) {
             approval = retrying(|| async {
-                let now = self.now();
                 let mut tx = self.store.begin().await?;
-                let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
+                let (approval, now) = self.visible_approval(tx.as_mut(), reviewer, id).await?;
                 let cause = ServiceDenial::StoredArgumentsDiffer;
                 let approval = self.deny_for(tx.as_mut(), approval, cause, now).await?;
                 tx.commit().await?;
@@ -168,9 +167,8 @@ impl App {
         decision: &ReviewDecision,
     ) -> Result<ReviewedApproval, Error> {
         let approval = retrying(|| async {
-            let now = self.now();
             let mut tx = self.store.begin().await?;
-            let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
+            let (approval, now) = self.visible_approval(tx.as_mut(), reviewer, id).await?;
             if decision.args_hash != approval.args_hash {
                 return Err(Error::StaleArgs { current: approval.args_hash });
             }
@@ -283,9 +281,8 @@ impl App {
         apply: impl Fn(Approval, Timestamp) -> Result<Approval, Error>,
     ) -> Result<ReviewedApproval, Error> {
         let approval = retrying(|| async {
-            let now = self.now();
             let mut tx = self.store.begin().await?;
-            let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
+            let (approval, now) = self.visible_approval(tx.as_mut(), reviewer, id).await?;
             let approval = apply(approval, now)?;
             tx.update_approval(&approval).await?;
             let mut entry = reviewer.caller.entry(event, now);
@@ -309,14 +306,15 @@ impl App {
         tx: &mut dyn Tx,
         reviewer: &ReviewerCaller,
         id: ApprovalId,
-        now: Timestamp,
-    ) -> Result<Approval, Error> {
+    ) -> Result<(Approval, Timestamp), Error> {
+        let stored = tx.approval(id).await?.filter(|approval| sees(reviewer, approval));
+        // Read with the lock in hand, like everything that must hold at the moment of the vote.
         let key = tx.key(reviewer.caller.principal.key()).await?;
+        let now = self.now();
         if key.and_then(|key| key.principal_at(now)).is_none() {
             return Err(Error::KeyRevoked);
         }
-        let stored = tx.approval(id).await?.filter(|approval| sees(reviewer, approval));
-        self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await
+        Ok((self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await?, now))
     }
 
     async fn reviewed(&self, approval: Approval) -> Result<ReviewedApproval, Error> {

@@ -149,6 +149,7 @@ pub(super) struct Problem {
     detail: String,
     retry_after: Option<u64>,
     challenge: Option<&'static str>,
+    cause: Option<String>,
     more: Map<String, Value>,
 }
 
@@ -161,6 +162,8 @@ pub(super) enum Refusal {
         status: StatusCode,
         /// For the log.
         reason: &'static str,
+        /// What went wrong inside, for the log.
+        cause: Option<String>,
         /// After how many seconds asking again is worth it.
         retry_after: Option<u64>,
     },
@@ -201,19 +204,20 @@ impl From<Error> for Refusal {
 impl Refusal {
     /// Policy refuses a call.
     pub(super) const fn by_policy(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::FORBIDDEN, reason, retry_after: None }
+        Self::Unavailable { status: StatusCode::FORBIDDEN, reason, cause: None, retry_after: None }
     }
 
     /// A call could not be decided, so nothing is permitted.
-    pub(super) const fn undecided(reason: &'static str) -> Self {
-        Self::Unavailable { status: StatusCode::SERVICE_UNAVAILABLE, reason, retry_after: Some(RETRY_SECONDS) }
+    pub(super) const fn undecided(reason: &'static str, cause: Option<String>) -> Self {
+        let (status, retry_after) = (StatusCode::SERVICE_UNAVAILABLE, Some(RETRY_SECONDS));
+        Self::Unavailable { status, reason, cause, retry_after }
     }
 
     /// The key sent more requests than the set rate; about a call, the agent is told nothing of that.
     pub(super) fn too_many(about_a_call: bool, retry_after: u64) -> Self {
         let (status, reason) = (StatusCode::TOO_MANY_REQUESTS, "too_many_requests");
         if about_a_call {
-            return Self::Unavailable { status, reason, retry_after: Some(retry_after) };
+            return Self::Unavailable { status, reason, cause: None, retry_after: Some(retry_after) };
         }
         let detail =
             "This key sent more requests than limits.requests_per_second; the header `retry-after` says when to go on.";
@@ -253,10 +257,7 @@ impl Refusal {
     /// What a use case about a call answered instead: what it could not decide, the agent is told nothing of.
     pub(super) fn of_call(error: Error, now: Timestamp) -> Self {
         match (internal(&error), &error) {
-            (Some(reason), _) => {
-                tracing::error!(reason, error = %error, "a call could not be decided");
-                Self::undecided(reason)
-            }
+            (Some(reason), _) => Self::undecided(reason, Some(error.to_string())),
             (None, Error::Refused(Refused { why: Obstacle::Grace { until }, .. })) => {
                 // Rounded up, so that whoever waits that long is not too early again.
                 let seconds = until.since(now).as_micros().div_ceil(1_000_000);
@@ -280,6 +281,15 @@ impl Refusal {
         match self {
             Self::Unavailable { reason, .. } | Self::Told { reason, .. } => reason,
             Self::Problem(problem) => problem.code,
+        }
+    }
+
+    /// What went wrong inside the service, when something did: for its log alone.
+    pub(super) fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable { cause, .. } => cause.as_deref(),
+            Self::Told { .. } => None,
+            Self::Problem(problem) => problem.cause.as_deref(),
         }
     }
 
@@ -331,7 +341,13 @@ pub(super) fn declined_text(message: Option<&str>) -> String {
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, title, detail: detail.into(), retry_after: None, challenge: None, more: Map::new() }
+        let (detail, more) = (detail.into(), Map::new());
+        Self { status, code, title, detail, retry_after: None, challenge: None, cause: None, more }
+    }
+
+    /// With what went wrong inside, for the log.
+    pub(super) fn because(self, cause: Option<String>) -> Self {
+        Self { cause, ..self }
     }
 
     fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -487,11 +503,9 @@ fn internal(error: &Error) -> Option<&'static str> {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        if let Some(reason) = internal(&error) {
-            // The store's own words are for the operator, not for the caller.
-            tracing::error!(reason, error = %error, "the service could not do what was asked");
-        }
-        match error {
+        // The store's own words are for the operator, not for the caller.
+        let cause = internal(&error).map(|_| error.to_string());
+        let problem = match error {
             Error::Store(StoreError::Unavailable(_)) => {
                 Self::unavailable("store_unavailable", "The store does not answer. Nothing was done; ask again.")
             }
@@ -562,7 +576,8 @@ impl From<Error> for Problem {
                 "The first outcome stands, and this one differs from it.",
             ),
             Error::Invalid(why) => Self::new(StatusCode::BAD_REQUEST, "invalid", "Invalid request", format!("{why}.")),
-        }
+        };
+        problem.because(cause)
     }
 }
 

@@ -77,12 +77,12 @@ pub(super) async fn serve(State(state): State<HttpState>, mut request: Request, 
     request.extensions_mut().insert(Arc::clone(&scope));
     let mut response = match timeout(limit, next.run(request)).await {
         Ok(response) => response,
-        Err(_) => could_not(&scope, "timeout", || {
+        Err(_) => could_not(&scope, "timeout", None, || {
             Problem::unavailable("timeout", "It took too long. Ask again: the answer shows what was done.")
         }),
     };
-    if response.extensions_mut().remove::<Panicked>().is_some() {
-        response = could_not(&scope, "internal", Problem::internal);
+    if let Some(Panicked(text)) = response.extensions_mut().remove() {
+        response = could_not(&scope, "internal", Some(text), Problem::internal);
     }
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         log_refusal(&scope, &refusal);
@@ -115,27 +115,35 @@ pub(super) async fn no_such_method() -> Refusal {
     Problem::no_such_method().into()
 }
 
-/// Marks the answer of a handler that panicked.
+/// Marks the answer of a handler that panicked, with what it said.
 #[derive(Clone)]
-struct Panicked;
+struct Panicked(String);
 
 /// Turns a panic into an answer.
 pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
-    tracing::error!(panic = text, "a handler panicked");
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text");
     let mut response = ().into_response();
-    response.extensions_mut().insert(Panicked);
+    response.extensions_mut().insert(Panicked(text.to_owned()));
     response
 }
 
-fn could_not(scope: &RequestScope, reason: &'static str, problem: impl FnOnce() -> Problem) -> Response {
-    let refusal = if scope.is_about_a_call() { Refusal::undecided(reason) } else { problem().into() };
+fn could_not(
+    scope: &RequestScope,
+    reason: &'static str,
+    cause: Option<String>,
+    problem: impl FnOnce() -> Problem,
+) -> Response {
+    let refusal =
+        if scope.is_about_a_call() { Refusal::undecided(reason, cause) } else { problem().because(cause).into() };
     refusal.into_response()
 }
 
 fn log_refusal(scope: &RequestScope, refusal: &Refusal) {
     let (run, tool) = scope.call.get().map(|(run, tool)| (run.as_str(), tool.as_str())).unzip();
+    if let Some(cause) = refusal.cause() {
+        tracing::error!(request_id = scope.id, own_request_id = %scope.own_id, cause, "a request failed");
+    }
     tracing::info!(
         request_id = scope.id,
         own_request_id = %scope.own_id,

@@ -24,3 +24,5 @@ mod storage;
 mod support;
 #[cfg(test)]
 mod telemetry;
+#[cfg(test)]
+mod worker;

@@ -36,8 +36,12 @@ const WRAPPERS: [&str; 22] = [
     "builtin", "busybox", "chroot", "command", "doas", "env", "exec", "flock", "ionice", "nice", "nohup", "parallel",
     "setsid", "stdbuf", "strace", "sudo", "taskset", "time", "timeout", "unshare", "watch", "xargs",
 ];
-/// Programs that run the text of an argument as a command.
-const SHELLS: [&str; 11] = ["ash", "bash", "dash", "eval", "fish", "ksh", "mksh", "sh", "su", "trap", "zsh"];
+/// Options after which a program to run is named.
+const EXEC_OPTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+/// Programs that run the text of the argument after `-c` as a command.
+const SHELLS: [&str; 9] = ["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "su", "zsh"];
+/// Programs that run the text of their arguments as a command.
+const EVALUATORS: [&str; 2] = ["eval", "trap"];
 
 /// A compiled `command` declaration; the kind has no options.
 #[derive(Debug)]
@@ -113,6 +117,7 @@ impl Found {
     /// Reads the commands that were found within words. Each is a part of a longer one, so the depth bounds the work.
     fn read_waiting(&mut self) -> Result<(), Refusal> {
         while let Some((text, depth)) = self.waiting.pop_front() {
+            check_depth(depth)?;
             self.scan(&text, depth)?;
         }
         Ok(())
@@ -331,8 +336,10 @@ enum Command {
     Start,
     /// Behind a wrapper: words up to the first plain one that follows no option may be the program it runs.
     Wrapped { after_option: bool },
-    /// Behind a shell: arguments are commands themselves.
-    Shell,
+    /// Behind a shell: the argument after `-c` is a command itself.
+    Shell { command_follows: bool },
+    /// Behind `eval` or its like: the arguments together are a command, and each may begin one.
+    Evaluator,
     /// Behind any other program.
     Arguments,
 }
@@ -365,11 +372,16 @@ impl Command {
                     *self = run;
                 }
             }
-            Self::Shell => {
-                if !word.starts_with('-') && word.contains(|c: char| !c.is_alphanumeric()) && depth < DEEPEST {
-                    found.waiting.push_back((word.to_owned(), depth + 1));
-                }
+            Self::Shell { command_follows } if *command_follows => {
+                found.waiting.push_back((word.to_owned(), depth + 1));
+                *self = Self::Arguments;
             }
+            Self::Shell { command_follows } => {
+                *command_follows = word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+            }
+            Self::Evaluator => found.waiting.push_back((word.to_owned(), depth + 1)),
+            // `find` runs what follows these, and few other programs know such options.
+            Self::Arguments if EXEC_OPTIONS.contains(&word) => *self = Self::Start,
             Self::Arguments => {}
         }
     }
@@ -380,7 +392,9 @@ impl Command {
         *self = if WRAPPERS.contains(&name) {
             Self::Wrapped { after_option: false }
         } else if SHELLS.contains(&name) {
-            Self::Shell
+            Self::Shell { command_follows: false }
+        } else if EVALUATORS.contains(&name) {
+            Self::Evaluator
         } else {
             Self::Arguments
         };

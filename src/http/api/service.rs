@@ -1,7 +1,9 @@
 //! What anyone may ask the service about itself.
 
+use std::sync::Arc;
+
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -11,7 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::http::{metrics::CONTENT_TYPE, openapi, state::HttpState};
+use crate::http::{layers::RequestScope, metrics::CONTENT_TYPE, openapi, state::HttpState};
 
 /// How long others may keep what rarely changes.
 const FIVE_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -69,14 +71,17 @@ async fn healthz(State(state): State<HttpState>) -> Json<Health> {
         (status = 503, description = "It cannot.", body = Readiness)
     )
 )]
-async fn readyz(State(state): State<HttpState>) -> (StatusCode, Json<Readiness>) {
+async fn readyz(
+    State(state): State<HttpState>,
+    Extension(scope): Extension<Arc<RequestScope>>,
+) -> (StatusCode, Json<Readiness>) {
     let (code, status) = if *state.draining.borrow() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
     } else {
         match state.app.store().ready().await {
             Ok(()) => (StatusCode::OK, "ready"),
             Err(error) => {
-                tracing::warn!(%error, "not ready");
+                tracing::warn!(request_id = scope.id, %error, "not ready");
                 (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable")
             }
         }

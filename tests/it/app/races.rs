@@ -148,6 +148,12 @@ async fn approve_deny_and_cancel_at_once_end_in_one_state_that_the_log_tells_ali
 async fn everything_at_once_at_the_edge_of_expiry_ends_in_one_state() {
     on_each_engine(|world| async move {
         let worlds = two_instances(world).await;
+        let ends = [
+            (EventKind::Claim, StateName::Executed),
+            (EventKind::ApprovalRevoked, StateName::Denied),
+            (EventKind::ApprovalCancelled, StateName::Cancelled),
+            (EventKind::ApprovalExpired, StateName::Expired),
+        ];
         for round in 0..5 {
             let (request, approval) = worlds[0].approved("send_email", json!({ "to": round.to_string() })).await;
             worlds[0].clock.set(approval.expires_at.minus(Duration::from_micros(1)));
@@ -173,13 +179,8 @@ async fn everything_at_once_at_the_edge_of_expiry_ends_in_one_state() {
                 .unwrap()
                 .into_iter()
                 .filter(|sealed| sealed.entry.approval == Some(approval.id))
-                .filter_map(|sealed| match sealed.entry.event {
-                    EventKind::Claim => Some(StateName::Executed),
-                    EventKind::ApprovalRevoked => Some(StateName::Denied),
-                    EventKind::ApprovalCancelled => Some(StateName::Cancelled),
-                    EventKind::ApprovalExpired => Some(StateName::Expired),
-                    _ => None,
-                })
+                .filter_map(|sealed| ends.iter().find(|(event, _)| *event == sealed.entry.event))
+                .map(|(_, state)| *state)
                 .collect();
             assert_eq!(ended, [state]);
         }

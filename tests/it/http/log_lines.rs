@@ -90,3 +90,21 @@ async fn no_line_holds_an_argument_a_sentence_or_a_key() {
     assert!(!text.contains("hunter2"), "{text}");
     assert!(!text.contains(keys::text("bot").expose()));
 }
+
+#[tokio::test]
+async fn what_went_wrong_inside_is_logged_with_the_id_of_the_request() {
+    for (store, cause) in
+        [(BrokenStore::Refusing, "the cable is cut"), (BrokenStore::Panicking, "the driver has a fault")]
+    {
+        let service = Service::on_broken(store, |_| {});
+        let lines = Lines::default();
+        let guard = lines.collect();
+        service.request(Method::GET, "/audit").key("iris").header("x-request-id", "req-9").send().await;
+        drop(guard);
+        let text = lines.text();
+        let failed = text.lines().find(|line| line.contains("a request failed")).unwrap();
+        let failed: Value = serde_json::from_str(failed).unwrap();
+        assert_eq!((&failed["level"], &failed["request_id"]), (&json!("ERROR"), &json!("req-9")));
+        assert!(failed["cause"].as_str().unwrap().contains(cause));
+    }
+}

@@ -57,12 +57,16 @@ fn commands_within_commands_are_named() {
 
 #[test]
 fn shells_and_wrappers_name_what_they_run() {
-    assert_eq!(programs("env sh -c whoami x"), json!(["env", "sh"]));
+    assert_eq!(programs("env sh -c whoami x"), json!(["env", "sh", "whoami"]));
     assert_eq!(programs("bash -lc 'uptime; rm x'"), json!(["bash", "uptime", "rm"]));
     assert_eq!(programs("busybox sh -c 'cat /etc/shadow'"), json!(["busybox", "sh", "cat"]));
     assert_eq!(programs("sudo -u root rm x"), json!(["sudo", "root", "rm"]));
     assert_eq!(programs("timeout 5 rm x"), json!(["timeout", "5", "rm"]));
     assert_eq!(programs("env A=1 rm x"), json!(["env", "rm"]));
+    assert_eq!(programs("su root -c rm"), json!(["su", "rm"]));
+    assert_eq!(programs("eval 'rm x'"), json!(["eval", "rm"]));
+    assert_eq!(programs("bash script.sh x"), json!(["bash"]));
+    assert_eq!(programs("find . -name x -exec sh -c 'rm \"$1\"' _ {} \\;"), json!(["find", "sh", "rm"]));
 }
 
 #[test]
@@ -102,6 +106,9 @@ fn what_no_shell_would_read_whole_is_refused() {
 fn nesting_and_length_are_bounded() {
     assert_eq!(unresolvable(&command(), "$(".repeat(10_000)), "too_deep");
     assert_eq!(unresolvable(&command(), "(".repeat(10_000)), "too_deep");
+    let within_eval = |inside: String, _| format!("eval {}", inside.replace('\\', "\\\\").replace(' ', "\\ "));
+    assert_eq!(programs((0..3).fold("id".to_owned(), within_eval)), json!(["eval", "eval", "eval", "id"]));
+    assert_eq!(unresolvable(&command(), (0..10).fold("id".to_owned(), within_eval)), "too_deep");
     assert_eq!(unresolvable(&command(), "a".repeat(70_000)), "too_long");
     resolved(&command(), format!("{}id{}", "$(".repeat(8), ")".repeat(8)));
 }

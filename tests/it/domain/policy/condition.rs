@@ -1,7 +1,5 @@
 //! Conditions: what they mean, what is refused when they are loaded, and that nothing makes them panic.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on fails here")]
-
 use std::collections::BTreeSet;
 
 use countersign::domain::{
