@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod bodies;
+mod cases;
 mod decide;
 mod log_lines;
 mod openapi;

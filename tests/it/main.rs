@@ -15,6 +15,8 @@ mod crash;
 #[cfg(test)]
 mod domain;
 #[cfg(test)]
+mod filesystem;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod storage;
