@@ -1,6 +1,6 @@
 //! Puts the service together and takes it down again: the only place where the layers meet.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{Router, serve::ListenerExt as _};
 use tokio::{
@@ -78,6 +78,9 @@ pub enum StartError {
     /// Its schema is an older version's.
     #[error("the database lacks {0} migration(s): run `countersign migrate`, or set database.auto_migrate = true")]
     PendingMigrations(usize),
+    /// Nothing to read.
+    #[error("there is no database {0}: set database_url to the one that is meant")]
+    NoDatabase(PathBuf),
     /// Somebody else listens there, or nobody may.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -117,16 +120,35 @@ pub async fn connect(config: &Config) -> Result<ConnectedStore, StartError> {
 /// # Errors
 /// [`StartError::Store`], or [`StartError::PendingMigrations`] where the operator migrates.
 pub async fn open(config: &Config) -> Result<SharedStore, StartError> {
-    let connected = connect(config).await?;
-    if config.database.auto_migrate || config.database_url.engine() == Engine::Sqlite {
-        connected.migrate().await?;
-    } else {
-        match connected.pending_migrations().await? {
-            0 => {}
-            pending => return Err(StartError::PendingMigrations(pending)),
-        }
+    if !config.database.auto_migrate && config.database_url.engine() == Engine::Postgres {
+        return open_existing(config).await;
     }
+    let connected = connect(config).await?;
+    connected.migrate().await?;
     Ok(connected.store())
+}
+
+/// Opens the store of the settings, and neither makes nor migrates anything: an empty database would only tell whoever
+/// mistyped its name that all is well.
+///
+/// # Errors
+/// [`StartError::NoDatabase`] when there is none, [`StartError::PendingMigrations`], [`StartError::Store`].
+pub async fn open_existing(config: &Config) -> Result<SharedStore, StartError> {
+    if let Some(path) = sqlite_file(config)
+        && !path.exists()
+    {
+        return Err(StartError::NoDatabase(path));
+    }
+    let connected = connect(config).await?;
+    match connected.pending_migrations().await? {
+        0 => Ok(connected.store()),
+        pending => Err(StartError::PendingMigrations(pending)),
+    }
+}
+
+fn sqlite_file(config: &Config) -> Option<PathBuf> {
+    let rest = config.database_url.expose().strip_prefix("sqlite://")?;
+    Some(rest.split_once('?').map_or(rest, |(path, _)| path).into())
 }
 
 /// Brings the schema to this version's; how many migrations it took.

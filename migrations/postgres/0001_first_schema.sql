@@ -35,8 +35,7 @@ create index audit_entries_approval on audit_entries (approval_id) where approva
 create index audit_entries_code on audit_entries (approval_code) where approval_code is not null;
 -- Callers choose request ids: a hash index takes any length and keeps four bytes of it.
 create index audit_entries_request on audit_entries using hash (request_id) where request_id is not null;
--- Time runs along with `seq`, so a few bytes for each span of pages are enough.
-create index audit_entries_at on audit_entries using brin (at) with (pages_per_range = 32, autosummarize = on);
+create index audit_entries_at on audit_entries (at, seq);
 
 create function refuse_change() returns trigger language plpgsql as $$
 begin

@@ -6,7 +6,7 @@ use super::{
     App, Caller,
     decide_call::about,
     error::Error,
-    ports::{Change, PermitKey, Tx},
+    ports::{Change, PermitKey, StoreError, Tx},
     retrying,
 };
 use crate::domain::{
@@ -14,10 +14,7 @@ use crate::domain::{
         state::{Approval, Claim, Claimable, Execution, ServiceDenial, State},
         vote::Vote,
     },
-    audit::{
-        entry::{Actor, Entry, EventKind},
-        payload,
-    },
+    audit::entry::{Actor, Entry, EventKind},
     call::{Arguments, ToolCall},
     canon::json::ArgsHash,
     decision::Judgement,
@@ -55,6 +52,26 @@ pub struct ClaimedCall {
     pub lease_expires_at: Timestamp,
 }
 
+/// What the store still has of a held call's input: arguments, context, rationale.
+pub(super) enum KeptInput {
+    /// All of it, as it was held.
+    Held(Value),
+    /// Nothing: it was erased, which is no objection.
+    Erased,
+    /// Something else than was held.
+    Differs,
+}
+
+impl KeptInput {
+    /// A member of the input, unless it is not there or null.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        match self {
+            Self::Held(input) => input.get(name).filter(|value| !value.is_null()),
+            Self::Erased | Self::Differs => None,
+        }
+    }
+}
+
 impl App {
     /// Claims an approved call: exactly one of any number of claims gets it.
     ///
@@ -71,7 +88,7 @@ impl App {
             let policy = self.policy();
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
-            let context = self.stored_context(&approval).await?;
+            let context = self.kept_input(&approval).await?.get("context").cloned();
             let call = ToolCall {
                 key: approval.call.clone(),
                 tool: approval.tool.clone(),
@@ -145,7 +162,7 @@ impl App {
             tx.commit().await?;
             return Err(Error::ArgsMismatch);
         }
-        if !self.stored_arguments_hold(&approval).await? {
+        if matches!(self.kept_input(&approval).await?, KeptInput::Differs) {
             self.deny_for(tx.as_mut(), approval, ServiceDenial::StoredArgumentsDiffer, now).await?;
             tx.commit().await?;
             return Err(Error::ArgsMismatch);
@@ -219,38 +236,36 @@ impl App {
         self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await
     }
 
-    /// The service denies an approval that could still run; one that no longer can is left as it is.
+    /// The service denies an approval that could still run; one that no longer can is left as it is. Returns it.
     pub(super) async fn deny_for(
         &self,
         tx: &mut dyn Tx,
         approval: Approval,
         cause: ServiceDenial,
         now: Timestamp,
-    ) -> Result<(), Error> {
-        let Ok(denied) = approval.deny_by_service(cause, now) else { return Ok(()) };
+    ) -> Result<Approval, Error> {
+        let Ok(denied) = approval.clone().deny_by_service(cause, now) else { return Ok(approval) };
         tx.update_approval(&denied).await?;
         let mut entry = Entry::new(EventKind::ApprovalDenied, now, Actor::service());
         entry.reason_code = Some(cause.as_str().to_owned());
         tx.append(about(&denied, entry));
         tx.announce(Change::Approval(denied.id));
-        Ok(())
+        Ok(denied)
     }
 
-    /// Whether the stored arguments still are what was approved; erased ones are no objection.
-    pub(super) async fn stored_arguments_hold(&self, approval: &Approval) -> Result<bool, Error> {
-        let Some(stored) = self.store.payload(approval.payload).await? else { return Ok(true) };
-        if payload::salted_hash(stored.salt(), stored.body().as_bytes()) != approval.payload {
-            return Ok(false);
-        }
-        let body: Value = serde_json::from_str(stored.body()).unwrap_or_default();
-        let hash = body.get("args").and_then(Value::as_object).and_then(|args| ArgsHash::of(args).ok());
-        Ok(hash == Some(approval.args_hash))
-    }
-
-    async fn stored_context(&self, approval: &Approval) -> Result<Option<Value>, Error> {
-        let Some(stored) = self.store.payload(approval.payload).await? else { return Ok(None) };
-        let body: Value = serde_json::from_str(stored.body()).unwrap_or_default();
-        Ok(body.get("context").filter(|context| !context.is_null()).cloned())
+    /// The input that `approval` was made of, checked against it.
+    pub(super) async fn kept_input(&self, approval: &Approval) -> Result<KeptInput, Error> {
+        let stored = match self.store.payload(approval.payload).await {
+            Ok(Some(stored)) => stored,
+            Ok(None) => return Ok(KeptInput::Erased),
+            // That is how a store answers when the payload is not the one its digest names.
+            Err(StoreError::Unreadable(_)) => return Ok(KeptInput::Differs),
+            Err(error) => return Err(error.into()),
+        };
+        let input: Value = serde_json::from_str(stored.body()).unwrap_or_default();
+        let hash = input.get("args").and_then(Value::as_object).and_then(|args| ArgsHash::of(args).ok());
+        let same = stored.digest() == approval.payload && hash == Some(approval.args_hash);
+        Ok(if same { KeptInput::Held(input) } else { KeptInput::Differs })
     }
 
     /// Why an approval does not carry a claim now, if it does not.

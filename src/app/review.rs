@@ -10,6 +10,7 @@ use tokio::{
 
 use super::{
     App, Caller, ReviewerCaller,
+    claim_call::KeptInput,
     decide_call::about,
     error::Error,
     ports::{ApprovalFilter, Change, Tx},
@@ -91,7 +92,8 @@ impl App {
         Ok(ApprovalPage { approvals, next })
     }
 
-    /// One approval for a reviewer, with everything to decide on.
+    /// One approval for a reviewer, with everything to decide on. Nobody is asked about arguments that are not the ones
+    /// that were held: the service denies those.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none that this reviewer may see.
@@ -101,7 +103,19 @@ impl App {
         id: ApprovalId,
     ) -> Result<ReviewedApproval, Error> {
         let stored = self.store.approval(id).await?.filter(|approval| sees(reviewer, approval));
-        let (approval, _) = stored.ok_or(Error::NotFound)?.at(self.now());
+        let (mut approval, _) = stored.ok_or(Error::NotFound)?.at(self.now());
+        if matches!(self.kept_input(&approval).await?, KeptInput::Differs) {
+            approval = retrying(|| async {
+                let now = self.now();
+                let mut tx = self.store.begin().await?;
+                let approval = self.visible_approval(tx.as_mut(), reviewer, id, now).await?;
+                let cause = ServiceDenial::StoredArgumentsDiffer;
+                let approval = self.deny_for(tx.as_mut(), approval, cause, now).await?;
+                tx.commit().await?;
+                Ok(approval)
+            })
+            .await?;
+        }
         self.reviewed(approval).await
     }
 
@@ -160,7 +174,7 @@ impl App {
             if decision.args_hash != approval.args_hash {
                 return Err(Error::StaleArgs { current: approval.args_hash });
             }
-            if !self.stored_arguments_hold(&approval).await? {
+            if matches!(self.kept_input(&approval).await?, KeptInput::Differs) {
                 self.deny_for(tx.as_mut(), approval, ServiceDenial::StoredArgumentsDiffer, now).await?;
                 tx.commit().await?;
                 return Err(Error::NotEligible("the stored arguments are not the ones that were held".to_owned()));
@@ -306,10 +320,9 @@ impl App {
     }
 
     async fn reviewed(&self, approval: Approval) -> Result<ReviewedApproval, Error> {
-        let payload = self.store.payload(approval.payload).await?;
-        let body: Value = payload.and_then(|payload| serde_json::from_str(payload.body()).ok()).unwrap_or_default();
-        let args = body.get("args").and_then(Value::as_object).cloned();
-        let rationale = body.get("rationale").and_then(Value::as_str).map(str::to_owned);
+        let input = self.kept_input(&approval).await?;
+        let args = input.get("args").and_then(Value::as_object).cloned();
+        let rationale = input.get("rationale").and_then(Value::as_str).map(str::to_owned);
         let review = args.as_ref().map(|args| Review::of(&approval, args));
         Ok(ReviewedApproval { approval, review, args, rationale })
     }

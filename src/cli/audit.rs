@@ -30,7 +30,7 @@ pub(super) fn run(command: Audit) -> Result<Done, Failure> {
     let Audit::Verify(command) = command;
     let config = command.settings.load()?;
     runtime()?.block_on(async {
-        let store = server::open(&config).await.map_err(Failure::new)?;
+        let store = server::open_existing(&config).await.map_err(Failure::new)?;
         let verification = with_progress("verifying", verify(&store)).await.map_err(Failure::new)?;
         if command.json {
             print_json(&as_json(&verification))?;
@@ -41,13 +41,14 @@ pub(super) fn run(command: Audit) -> Result<Done, Failure> {
     })
 }
 
+/// The same as `GET /audit/verify` answers.
 fn as_json(verification: &Verification) -> serde_json::Value {
-    let fault = verification.fault.map(|(seq, fault)| json!({ "seq": seq, "fault": fault.to_string() }));
+    let fault = verification.fault.map(|(seq, fault)| json!({ "seq": seq, "problem": fault.to_string() }));
     json!({
         "ok": fault.is_none(),
         "checked": verification.checked,
         "head": { "seq": verification.head.seq, "chain": hex::encode(verification.head.chain) },
-        "first_bad_entry": fault,
+        "fault": fault,
     })
 }
 

@@ -43,7 +43,7 @@ const FOLDER: &str = ".countersign";
 const QUICKSTART: &str = include_str!("../../examples/quickstart/policy.toml");
 
 /// A call that the quickstart policy holds.
-const HELD_CALL: &str = r#"{"tool":"send_email","args":{"to":["ana@customer.example"],"subject":"Your order","body":"It is on its way."},"run_id":"run-1","tool_use_id":"call-1"}"#;
+const HELD_CALL: &str = r#"{"tool":"send_email","args":{"to":["ana@customer.example"],"subject":"Your order","body":"It is on its way."},"run_id":"run-1","tool_use_id":"call-3","claim":true}"#;
 
 /// The name of the reviewer.
 const REVIEWER: &str = "dev";
@@ -197,7 +197,10 @@ fn welcome(url: &str, agent: &str, keys: &DevKeys, policy: &Path, quickstart: bo
     let policy = policy.display();
     let example = if quickstart {
         let call = curl(url, "/decide", agent_key, HELD_CALL);
-        format!("A call that is held for a human; paste it, and the line that approves it appears here:\n\n  {call}")
+        format!(
+            "A call that is held for a human. Paste it, and the line that approves it appears here; pasted again after \
+             that, it is claimed, once:\n\n  {call}"
+        )
     } else {
         format!("What the agent may use:\n\n  curl -sS {url}/tools -H 'authorization: Bearer {agent_key}'")
     };
@@ -207,6 +210,10 @@ fn welcome(url: &str, agent: &str, keys: &DevKeys, policy: &Path, quickstart: bo
          \x20 agent     {agent_key}   ({agent}; orchestrator too)\n\
          \x20 reviewer  {reviewer}   ({REVIEWER})\n\
          \x20 admin     {admin}   (auditor too)\n\
+         \n\
+         The same for another terminal:\n\
+         \n\
+         \x20 export AGENT={agent_key} REVIEWER={reviewer} ADMIN={admin}\n\
          \n\
          {example}\n\
          \n\
@@ -296,5 +303,5 @@ fn line(entry: &Entry) -> Option<String> {
         Some(reason) => visible(reason),
         None => format!("by {}", visible(&entry.actor.name)),
     };
-    Some(format!("{first:<18}{tool:<18}{run:<12}{code}{why}").trim_end().to_owned())
+    Some(format!("{first:<20}{tool:<18}{run:<10}{code}{why}").trim_end().to_owned())
 }

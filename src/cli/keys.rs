@@ -109,7 +109,7 @@ fn is_reviewer(name: &HolderName, config: &Config) -> Result<(), Failure> {
 fn list(command: List) -> Result<Done, Failure> {
     let config = command.settings.load()?;
     runtime()?.block_on(async {
-        let store = server::open(&config).await.map_err(Failure::new)?;
+        let store = server::open_existing(&config).await.map_err(Failure::new)?;
         let keys = store.keys().await.map_err(Failure::new)?;
         let now = SystemClock.now();
         if command.json {
@@ -126,7 +126,7 @@ fn list(command: List) -> Result<Done, Failure> {
 fn revoke(command: Revoke) -> Result<Done, Failure> {
     let config = command.settings.load()?;
     runtime()?.block_on(async {
-        let store = server::open(&config).await.map_err(Failure::new)?;
+        let store = server::open_existing(&config).await.map_err(Failure::new)?;
         match revoke_key(&store, &operator(), command.id, SystemClock.now()).await {
             Ok(()) => tell(&format!("revoked {}", command.id)),
             Err(Error::NotFound) => {

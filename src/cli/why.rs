@@ -33,7 +33,7 @@ pub(super) struct Why {
 pub(super) fn run(command: Why) -> Result<Done, Failure> {
     let config = command.settings.load()?;
     runtime()?.block_on(async {
-        let store = server::open(&config).await.map_err(Failure::new)?;
+        let store = server::open_existing(&config).await.map_err(Failure::new)?;
         let subject = subject(&store, &command.id).await?;
         let explanation = match subject {
             Some(subject) => why(&store, subject).await.map_err(Failure::new)?,

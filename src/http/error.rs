@@ -637,3 +637,31 @@ fn problem(text: &str) -> RefOr<Described> {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemDocument"))).build();
     ResponseBuilder::new().description(text).content("application/problem+json", content).build().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::approval::state::Event;
+
+    #[test]
+    fn a_claim_within_the_grace_is_told_when_to_come_again_and_never_too_early() {
+        let until = Timestamp::from_micros(10_000_001);
+        let error =
+            Error::Refused(Refused { event: Event::Claim, state: StateName::Approved, why: Obstacle::Grace { until } });
+        for (now, seconds) in [(0, "11"), (9_000_001, "1"), (9_000_000, "2"), (10_000_000, "1")] {
+            let refusal = Refusal::of_call(error.clone(), Timestamp::from_micros(now));
+            assert_eq!(refusal.reason(), "within_grace");
+            let answer = refusal.render(&Bytes::new(), "req-1");
+            assert_eq!(answer.status(), StatusCode::TOO_EARLY);
+            assert_eq!(answer.headers()[header::RETRY_AFTER], seconds);
+        }
+    }
+
+    #[test]
+    fn text_from_outside_is_cut_between_characters() {
+        let text = "\u{e9}".repeat(LONGEST_DETAIL);
+        let cut = bounded(&text);
+        assert!(cut.len() <= LONGEST_DETAIL + 3);
+        assert!(cut.ends_with("\u{e9}..."));
+    }
+}

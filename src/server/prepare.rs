@@ -77,6 +77,14 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
         let key = CheckpointKey::from_pkcs8_pem(key.expose());
         key.map_err(|error| faults.push(ConfigFault::new("audit.checkpoint_key", error.to_string(), ED25519_HINT))).ok()
     });
+    for (setting, is_set) in [
+        ("limits.requests_per_second", config.limits.requests_per_second.is_some()),
+        ("server.trusted_proxies", !config.server.trusted_proxies.is_empty()),
+    ] {
+        if is_set {
+            faults.push(ConfigFault::new(setting, "is not supported yet", "take it out"));
+        }
+    }
     let source = ConfiguredPolicy { path: config.policy.clone(), voters: Voters::of(&reviewers) };
     let files =
         source.read().map_err(|error| faults.push(ConfigFault::new("policy", error, "name a readable file or folder")));

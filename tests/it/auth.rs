@@ -1,4 +1,5 @@
 //! Mirrors `src/auth`.
 
 mod api_key;
+mod key_ring;
 mod permit;

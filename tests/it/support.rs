@@ -1,11 +1,14 @@
 //! What tests of several modules share.
 
 pub(crate) mod agentdojo;
+pub(crate) mod broken_store;
 pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod faulty_store;
+pub(crate) mod keys;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod sample;
+pub(crate) mod service;
 pub(crate) mod store;
 pub(crate) mod world;

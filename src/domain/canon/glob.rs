@@ -1,14 +1,13 @@
-//! Globs over paths and host names: matching only; it knows nothing of files, folding of case, or policies.
+//! Globs over paths: matching only; it knows nothing of files, folding of case, or policies.
 //!
-//! Grammar, segment by segment (`/` between segments of a path, `.` between labels of a host):
-//! `*` any run of characters within a segment, `?` one character, `[a-z]` and `[!a-z]` one of a class, `{a,b}` either,
-//! and `**`, alone in its segment, any number of whole segments. A pattern matches the whole text or not at all. A
-//! wildcard never matches an empty segment, and a `**` at the end asks for one segment at least: `a/**` is what lies
-//! below `a`, not `a`.
+//! Grammar, segment by segment between slashes: `*` any run of characters within a segment, `?` one character, `[a-z]`
+//! and `[!a-z]` one of a class, `{a,b}` either, and `**`, alone in its segment, any number of whole segments. A pattern
+//! matches the whole text or not at all. A wildcard never matches an empty segment, and a `**` at the end asks for one
+//! segment at least: `a/**` is what lies below `a`, not `a`.
 //!
-//! `globset` was weighed: it knows only `/` as a separator, lets `a**b` cross it, and compiles to a regex per pattern,
-//! which is too dear for a pattern that a rule computes. Matching here goes back to the last star at most, so its cost
-//! is bounded by the product of the two lengths, and there is no recursion.
+//! `globset` was weighed: it lets `a**b` cross a slash, takes `[]` and `a//b`, which match nothing, and lets a wildcard
+//! match an empty segment. Matching here goes back to the last star at most, so its cost is bounded by the product of
+//! the two lengths, and there is no recursion.
 
 /// The longest pattern, in bytes.
 const LONGEST_PATTERN: usize = 1024;
@@ -18,7 +17,6 @@ const MOST_ALTERNATIVES: usize = 64;
 /// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    separator: char,
     alternatives: Vec<Vec<Segment>>,
 }
 
@@ -57,24 +55,12 @@ impl Token {
 }
 
 impl Glob {
-    /// Compiles a pattern over a path: `*` stops at `/`.
+    /// Compiles a pattern.
     ///
     /// # Errors
     /// A sentence naming what is wrong: an empty pattern or segment, a `.` or `..` segment, a backslash or control
     /// character, `**` beside other characters, an unclosed or empty `[` or `{`, a pattern that is too long.
     pub fn compile(pattern: &str) -> Result<Self, String> {
-        Self::with_separator(pattern, '/')
-    }
-
-    /// Compiles a pattern over a host name: `*` stops at `.`.
-    ///
-    /// # Errors
-    /// As [`Glob::compile`].
-    pub fn compile_host(pattern: &str) -> Result<Self, String> {
-        Self::with_separator(pattern, '.')
-    }
-
-    fn with_separator(pattern: &str, separator: char) -> Result<Self, String> {
         if pattern.is_empty() {
             return Err("the pattern is empty".to_owned());
         }
@@ -84,17 +70,15 @@ impl Glob {
         if pattern.contains('\\') || pattern.contains(char::is_control) {
             return Err("the pattern holds a backslash or a control character".to_owned());
         }
-        let alternatives = expand(pattern)?
-            .iter()
-            .map(|alternative| compile_segments(alternative, separator))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { separator, alternatives })
+        let alternatives =
+            expand(pattern)?.iter().map(|alternative| compile_segments(alternative)).collect::<Result<_, _>>()?;
+        Ok(Self { alternatives })
     }
 
     /// Whether the whole of `text` matches.
     pub fn matches(&self, text: &str) -> bool {
         let characters: Vec<char> = text.chars().collect();
-        let segments: Vec<&[char]> = characters.split(|character| *character == self.separator).collect();
+        let segments: Vec<&[char]> = characters.split(|character| *character == '/').collect();
         self.alternatives.iter().any(|pattern| segments_match(pattern, &segments))
     }
 }
@@ -135,15 +119,15 @@ fn expand(pattern: &str) -> Result<Vec<String>, String> {
     Ok(done)
 }
 
-fn compile_segments(pattern: &str, separator: char) -> Result<Vec<Segment>, String> {
+fn compile_segments(pattern: &str) -> Result<Vec<Segment>, String> {
     let mut segments = Vec::new();
-    let mut written = pattern.split(separator).enumerate().peekable();
+    let mut written = pattern.split('/').enumerate().peekable();
     while let Some((place, segment)) = written.next() {
         let leading = place == 0;
         match segment {
             // An absolute path begins with an empty segment, and the path of a URL may end with one.
-            "" if separator == '/' && (leading != written.peek().is_none()) => segments.push(Segment::One(vec![])),
-            "" => return Err(format!("a segment between two `{separator}` is empty, so nothing matches")),
+            "" if leading != written.peek().is_none() => segments.push(Segment::One(vec![])),
+            "" => return Err("a segment between two slashes is empty, so nothing matches".to_owned()),
             "." | ".." => return Err("`.` and `..` never stand in a resolved path, so nothing matches".to_owned()),
             "**" => {
                 if written.peek().is_none() {
@@ -152,7 +136,7 @@ fn compile_segments(pattern: &str, separator: char) -> Result<Vec<Segment>, Stri
                 segments.push(Segment::Deep);
             }
             _ if segment.contains("**") => {
-                return Err("`**` must stand alone between separators".to_owned());
+                return Err("`**` must stand alone between slashes".to_owned());
             }
             _ => segments.push(Segment::One(compile_tokens(segment)?)),
         }

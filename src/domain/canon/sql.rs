@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value, json};
 use sqlparser::ast::{
-    BinaryOperator, CopySource, CopyTarget, DataType, Expr, Function, Ident, ObjectName, ObjectNamePart, Query, Select,
-    Statement, TableFactor, Visit, Visitor,
+    ArrayElemTypeDef, BinaryOperator, CopySource, CopyTarget, DataType, Expr, Function, Ident, ObjectName,
+    ObjectNamePart, Query, Select, SetExpr, Statement, TableFactor, TypedString, Visit, Visitor,
 };
 use sqlparser::dialect::{Dialect, GenericDialect, MsSqlDialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::Parser;
@@ -359,6 +359,25 @@ fn is_one_of(word: &str, list: &'static str) -> bool {
     words(list).any(|listed| listed.eq_ignore_ascii_case(word))
 }
 
+/// Whether a type is one the database comes with. It may stand in an array.
+fn is_built_in(data_type: &DataType) -> bool {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "sqlparser has a variant for each built-in type")]
+    match data_type {
+        DataType::Custom(..) => false,
+        DataType::Array(ArrayElemTypeDef::AngleBracket(inner) | ArrayElemTypeDef::Parenthesis(inner))
+        | DataType::Array(ArrayElemTypeDef::SquareBracket(inner, _)) => is_built_in(inner),
+        DataType::Struct(..)
+        | DataType::Tuple(_)
+        | DataType::Nested(_)
+        | DataType::Map(..)
+        | DataType::Nullable(_)
+        | DataType::LowCardinality(_)
+        | DataType::Table(_)
+        | DataType::NamedTable { .. } => false,
+        _ => true,
+    }
+}
+
 /// Whether an unquoted word could begin a statement of its own. What EXPLAIN explains is not begun.
 fn holds_statement_word(tokens: &[Token], dialect: SqlDialect) -> bool {
     let may_be_mssql = matches!(dialect, SqlDialect::Mssql | SqlDialect::Generic);
@@ -484,28 +503,25 @@ impl<'k> Proof<'k> {
             | Statement::ShowCollation { .. }
                 if describes =>
             {
+                self.tables.insert(UNKNOWN.to_owned());
                 Effect::Read
             }
             Statement::Pragma { name, is_eq: false, .. }
                 if matches!(dialect, SqlDialect::Sqlite | SqlDialect::Generic)
                     && is_one_of(&self.name(name), DESCRIBING_PRAGMAS) =>
             {
+                self.tables.insert(UNKNOWN.to_owned());
                 Effect::Read
             }
-            // Reading a table out to the client is a read; to a file or a program it is not.
-            Statement::Copy { source, to: true, target: CopyTarget::Stdout, options, legacy_options, .. }
-                if describes && options.is_empty() && legacy_options.is_empty() =>
-            {
+            Statement::Copy { source, to, target, options, legacy_options, .. } => {
                 if let CopySource::Table { table_name, .. } = source {
                     self.tables.insert(self.name(table_name));
                 }
-                Effect::Read
+                // Reading a table out to the client is a read; to a file or a program it is not.
+                let to_client = *to && *target == CopyTarget::Stdout && options.is_empty() && legacy_options.is_empty();
+                if to_client && describes { Effect::Read } else { Effect::Write }
             }
-            Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Merge(_)
-            | Statement::Copy { .. } => Effect::Write,
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => Effect::Write,
             Statement::Truncate(_)
             | Statement::CreateView(_)
             | Statement::CreateTable(_)
@@ -560,6 +576,27 @@ impl<'k> Proof<'k> {
         lower
     }
 
+    /// `TABLE t` is a query too, and its name is no relation to the visitor.
+    fn tables_by_name_alone(&mut self, body: &SetExpr) {
+        let mut waiting = vec![body];
+        while let Some(body) = waiting.pop() {
+            match body {
+                SetExpr::SetOperation { left, right, .. } => waiting.extend([left.as_ref(), right.as_ref()]),
+                // Its quotes are lost, and which table it means with them.
+                SetExpr::Table(_) => {
+                    self.tables.insert(UNKNOWN.to_owned());
+                }
+                SetExpr::Select(_)
+                | SetExpr::Query(_)
+                | SetExpr::Values(_)
+                | SetExpr::Insert(_)
+                | SetExpr::Update(_)
+                | SetExpr::Delete(_)
+                | SetExpr::Merge(_) => {}
+            }
+        }
+    }
+
     fn call(&mut self, name: &ObjectName) -> ControlFlow<()> {
         let name = self.name(name);
         let pure = self.kind.functions.contains(&name);
@@ -592,6 +629,7 @@ impl Visitor for Proof<'_> {
             recursive: query.with.as_ref().is_some_and(|with| with.recursive),
             entered: 0,
         });
+        self.tables_by_name_alone(&query.body);
         let plain = query.locks.is_empty()
             && query.for_clause.is_none()
             && query.settings.is_none()
@@ -657,8 +695,12 @@ impl Visitor for Proof<'_> {
         match expr {
             Expr::Function(Function { name, .. }) => self.call(name),
             // Custom types and operators run functions that anyone may have written.
-            Expr::Cast { data_type: DataType::Custom(..), .. }
-            | Expr::Convert { data_type: Some(DataType::Custom(..)), .. } => self.at_least(Effect::Other),
+            Expr::Cast { data_type, .. } | Expr::Convert { data_type: Some(data_type), .. }
+                if !is_built_in(data_type) =>
+            {
+                self.at_least(Effect::Other)
+            }
+            Expr::TypedString(TypedString { data_type, .. }) if !is_built_in(data_type) => self.at_least(Effect::Other),
             Expr::BinaryOp {
                 op: BinaryOperator::Assignment | BinaryOperator::Custom(_) | BinaryOperator::PGCustomBinaryOperator(_),
                 ..

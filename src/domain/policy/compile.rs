@@ -427,8 +427,8 @@ impl<'m> Compiling<'m, '_, '_> {
         unsupported::approval(self.faults, entry);
         let groups = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value);
         // With no reviewer at all every call that would be held is denied, and the service starts and says so.
-        if let Some(voters) = self.voters.filter(|voters| voters.total > 0) {
-            for group in groups.clone().filter(|group| !voters.by_group.contains_key(&group.value)) {
+        if let Some(voters) = self.voters.filter(|voters| !voters.is_empty()) {
+            for group in groups.clone().filter(|group| !voters.any_in(&group.value)) {
                 let hint = "groups are those of [reviewers] in the settings";
                 self.faults.error(&group.at, format!("no configured reviewer is in the group `{}`", group.value), hint);
             }

@@ -46,7 +46,9 @@ pub(super) async fn after(readers: &PgPool, after: i64, limit: u32) -> Result<Ve
 /// Entries that match, newest first.
 ///
 /// The statement is not kept prepared: so it is planned each time for the parameters it has, and what is null drops
-/// out of the plan.
+/// out of the plan. For a span of time alone the part of the log that holds it is found first. Time runs along with
+/// `seq`, but not exactly: instances' clocks differ, and who asked first may be committed last. (`seq + 0`, because the
+/// least `seq` itself would be looked for from the beginning of the log.)
 pub(super) async fn list(
     readers: &PgPool,
     filter: &EntryFilter,
@@ -68,11 +70,18 @@ pub(super) async fn list(
         from,
         until,
     } = filter;
+    let named = run.is_some() || decision.is_some() || approval.is_some() || code.is_some() || request_id.is_some();
+    let by_time = !named && (from.is_some() || until.is_some());
     let rows = sqlx::query_as::<_, EntryRow>(concat!(
-        "select ",
+        "with span as (
+             select min(seq + 0) as first, max(seq + 0) as last from audit_entries
+             where ($12::bigint is null or at >= $12) and ($13::bigint is null or at < $13)
+         )
+         select ",
         columns!(),
         " from audit_entries
-          where ($1::text is null or run_id = $1)
+          where (not $16 or seq between (select first from span) and (select last from span))
+              and ($1::text is null or run_id = $1)
               and ($2::text is null or decision_id = $2)
               and ($3::text is null or approval_id = $3)
               and ($4::text is null or approval_code = $4)
@@ -104,6 +113,7 @@ pub(super) async fn list(
     .bind(until.map(|until| until.as_micros()))
     .bind(before)
     .bind(rows::limit(limit))
+    .bind(by_time)
     .fetch_all(readers)
     .await
     .map_err(read_error)?;

@@ -30,10 +30,11 @@ pub(super) fn commit_error(error: Error) -> StoreError {
     if lost_connection(&error) { StoreError::CommitUnknown(error.to_string()) } else { read_error(error) }
 }
 
-/// Whether the server, or the way to it, went away. Its own words for that come in classes 08 and 57P.
+/// Whether the server, or the way to it, went away. Its own words for that come in classes 08 and 57P, and when it ends
+/// an idle transaction.
 fn lost_connection(error: &Error) -> bool {
     match sql_state(error) {
-        Some(state) => state.starts_with("08") || state.starts_with("57P"),
+        Some(state) => state.starts_with("08") || state.starts_with("57P") || state == "25P03",
         None => matches!(error, Error::Io(_) | Error::Tls(_) | Error::Protocol(_) | Error::WorkerCrashed),
     }
 }

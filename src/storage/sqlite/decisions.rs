@@ -63,7 +63,7 @@ async fn guarded(connection: &mut SqliteConnection, guards: &[&Guard]) -> Result
         })
         .collect();
     let found: Vec<i64> = sqlx::query_scalar(
-        "select key from json_each($1) where
+        "select key from jsonb_each($1) where
              exists (
                  select 1 from held_calls
                  where agent = value ->> 'agent' and run_id = value ->> 'run_id' and turn = value ->> 'turn'

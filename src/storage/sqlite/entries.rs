@@ -53,12 +53,16 @@ const BY_NAME: &str = concat!(
     matches_filter!()
 );
 
-/// Entries of a span of time, then filtered.
+/// The part of the log that holds a span of time, from its newest entry on, filtered. Time runs along with `seq`, but
+/// not exactly: instances' clocks differ, and who asked first may be committed last.
 const BY_TIME: &str = concat!(
-    "select ",
+    "with span as (
+         select min(seq) as first, max(seq) as last from audit_entries
+         where at >= coalesce($12, -9223372036854775808) and at < coalesce($13, 9223372036854775807)
+     )
+     select ",
     columns!(),
-    " from audit_entries indexed by audit_entries_at
-      where at between coalesce($12, -9223372036854775808) and coalesce($13, 9223372036854775807) and ",
+    " from audit_entries where seq between (select first from span) and (select last from span) and ",
     matches_filter!()
 );
 
@@ -216,7 +220,7 @@ pub(super) async fn append(connection: &mut SqliteConnection, entries: &[SealedE
              value ->> 'verdict', value ->> 'reason_code', value ->> 'reason', value ->> 'rule',
              value ->> 'policy_version', unhex(value ->> 'payload_digest'), value ->> 'detail',
              unhex(value ->> 'leaf'), unhex(value ->> 'chain')
-           from json_each($1)"
+           from jsonb_each($1)"
     ))
     .bind(rows::to_json(&new)?)
     .execute(&mut *connection)

@@ -32,7 +32,7 @@ pub(super) async fn insert(connection: &mut SqliteConnection, payloads: &[&Paylo
         .collect();
     sqlx::query(
         "insert into payloads (digest, salt, body)
-         select unhex(value ->> 'digest'), unhex(value ->> 'salt'), value ->> 'body' from json_each($1) where true
+         select unhex(value ->> 'digest'), unhex(value ->> 'salt'), value ->> 'body' from jsonb_each($1) where true
          on conflict (digest) do nothing",
     )
     .bind(rows::to_json(&new)?)

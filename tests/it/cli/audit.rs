@@ -33,6 +33,15 @@ fn a_log_nobody_touched_is_good() {
     assert!(text(&output.stdout).starts_with("all 1 entries are good"));
 }
 
+#[test]
+fn a_log_that_is_not_there_is_not_good() {
+    let folder = tempdir().unwrap();
+    let output = run(folder.path(), &["audit", "verify"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("there is no database"));
+    assert!(!folder.path().join("countersign.db").exists());
+}
+
 #[tokio::test]
 async fn the_first_bad_entry_is_named() {
     let folder = tempdir().unwrap();
@@ -48,7 +57,7 @@ async fn the_first_bad_entry_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&told["ok"], &told["checked"]), (&Value::Bool(false), &Value::from(1)));
-    assert_eq!(told["first_bad_entry"]["seq"], 2);
+    assert_eq!(told["fault"]["seq"], 2);
 }
 
 #[tokio::test]

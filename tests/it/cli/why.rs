@@ -41,6 +41,7 @@ async fn a_held_call_is_explained_from_its_decision_to_its_claim() {
 #[test]
 fn what_the_log_does_not_know_is_no_finding() {
     let folder = tempdir().unwrap();
+    create_key(folder.path(), &[], "support-bot", &["agent"]);
     let unknown = run(folder.path(), &["why", "dec_01976d2c-0000-7000-8000-000000000000"], &[]);
     assert_eq!(unknown.status.code(), Some(1));
     let no_id = run(folder.path(), &["why", "yesterday"], &[]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::{
-    app::ports::{Change, GroupAppend, StoreError},
+    app::ports::{Change, GroupAppend, SharedStore, StoreError},
     domain::audit::chain,
     storage::{self, ConnectOptions},
 };
@@ -148,21 +148,31 @@ async fn a_connection_lost_before_the_commit_is_contended_and_the_next_one_works
 #[tokio::test]
 async fn a_group_on_a_lost_connection_has_an_unknown_fate_and_the_next_one_works() {
     on_postgres(async |test: TestStore| {
-        let store = test.store();
-        let append = async || {
+        let append = async |store: SharedStore| {
             let head = store.head().await.unwrap();
             let (sealed, _) = chain::seal(head, decision_entry()).unwrap();
             store.append_decisions(head, &[sealed], &[], &[]).await
         };
-        assert_eq!(append().await, Ok(GroupAppend::Written));
-        test.execute(
-            "select pg_terminate_backend(pid, 5000) from pg_stat_activity
-             where query like '%with guarded as materialized%' and pid <> pg_backend_pid()",
-        )
-        .await
-        .unwrap();
-        assert!(matches!(append().await, Err(StoreError::CommitUnknown(_))));
-        assert_eq!(append().await, Ok(GroupAppend::Written));
+        assert_eq!(append(test.store()).await, Ok(GroupAppend::Written));
+
+        let mut other = PgConnection::connect(test.url()).await.unwrap();
+        let mut tx = other.begin().await.unwrap();
+        sqlx::query("select seq from audit_head for update").execute(&mut *tx).await.unwrap();
+        let waits = async {
+            somebody_waits_for_a_lock(&mut tx).await;
+            sqlx::query(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity
+                 where pg_backend_pid() = any(pg_blocking_pids(pid))",
+            )
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        };
+        let (appended, ()) = tokio::join!(append(test.store()), waits);
+        assert!(matches!(appended, Err(StoreError::CommitUnknown(_))), "{appended:?}");
+        tx.rollback().await.unwrap();
+
+        assert_eq!(append(test.store()).await, Ok(GroupAppend::Written));
         assert_eq!(test.checked_log().await.len(), 2);
     })
     .await;

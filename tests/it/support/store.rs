@@ -125,7 +125,7 @@ pub(crate) async fn next_known(changes: &mut tokio::sync::broadcast::Receiver<Ch
     loop {
         match changes.recv().await.unwrap() {
             Change::Unknown => {}
-            change => return change,
+            known @ (Change::Approval(_) | Change::Keys | Change::Policy) => return known,
         }
     }
 }

@@ -17,7 +17,7 @@ use countersign::{
         decide_call::{AllowedCall, DecideAnswer, DecideRequest, HeldCall, RefusedCall},
         error::Error,
         keys,
-        ports::{Clock, Entropy, EntryFilter, SharedStore},
+        ports::{Entropy, EntryFilter, SharedStore},
         report_outcome::OutcomeReport,
         review::{ReviewDecision, ReviewedApproval},
     },
@@ -39,7 +39,7 @@ use countersign::{
         ids::{ClaimId, KeyId, RunId, ToolUseId},
         policy::{Policy, SourceFile},
     },
-    storage::{self, ConnectOptions, ConnectedStore, Engine},
+    storage::Engine,
 };
 use serde_json::{Map, Value};
 use tempfile::TempDir;
@@ -48,10 +48,12 @@ use uuid::Uuid;
 use super::{
     clock::{ManualClock, START},
     entropy::CountingEntropy,
+    postgres::Schema,
+    store::{TestStore, sqlite_url},
 };
 
 /// Every engine that tests run on.
-const ENGINES: [Engine; 1] = [Engine::Sqlite];
+const ENGINES: [Engine; 2] = [Engine::Sqlite, Engine::Postgres];
 
 /// Where the service is said to be reached.
 pub(crate) const PUBLIC_URL: &str = "https://approve.acme.example";
@@ -143,7 +145,34 @@ impl Setup {
 /// A database that is gone when the last world on it is.
 struct Database {
     url: String,
-    _folder: Option<TempDir>,
+    keeper: Keeper,
+}
+
+enum Keeper {
+    Folder(TempDir),
+    Schema(Schema),
+}
+
+impl Database {
+    async fn new(engine: Engine) -> Self {
+        match engine {
+            Engine::Sqlite => {
+                let folder = TempDir::new().unwrap();
+                Self { url: sqlite_url(&folder), keeper: Keeper::Folder(folder) }
+            }
+            Engine::Postgres => {
+                let schema = Schema::create().await;
+                Self { url: schema.url(), keeper: Keeper::Schema(schema) }
+            }
+        }
+    }
+
+    async fn drop(self) {
+        match self.keeper {
+            Keeper::Folder(folder) => folder.close().unwrap(),
+            Keeper::Schema(schema) => schema.drop().await,
+        }
+    }
 }
 
 /// One instance of the application.
@@ -152,7 +181,6 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     /// The store itself, past whatever wraps the application's.
     pub(crate) store: SharedStore,
-    pub(crate) connected: ConnectedStore,
     pub(crate) permits: PermitVerifier,
     /// The agent `billing-bot`.
     pub(crate) bot: Caller,
@@ -160,6 +188,8 @@ pub(crate) struct World {
     pub(crate) other_bot: Caller,
     pub(crate) ana: ReviewerCaller,
     pub(crate) bo: ReviewerCaller,
+    /// The store, and ways around it.
+    pub(crate) storage: TestStore,
     database: Arc<Database>,
     calls: Arc<AtomicU32>,
 }
@@ -225,7 +255,11 @@ pub(crate) async fn on_each_engine_with<F: Future<Output = ()> + Send + 'static>
     test: impl Fn(World) -> F,
 ) {
     for engine in ENGINES {
-        let outcome = tokio::spawn(test(World::with(engine, setup.clone()).await)).await;
+        let database = Arc::new(Database::new(engine).await);
+        let outcome = tokio::spawn(test(World::with(Arc::clone(&database), setup.clone()).await)).await;
+        if let Some(database) = Arc::into_inner(database) {
+            database.drop().await;
+        }
         if let Err(failure) = outcome {
             eprintln!("on {engine:?}");
             std::panic::resume_unwind(failure.into_panic());
@@ -234,45 +268,33 @@ pub(crate) async fn on_each_engine_with<F: Future<Output = ()> + Send + 'static>
 }
 
 impl World {
-    /// A world with the usual policy and reviewers on an empty database.
-    pub(crate) async fn on(engine: Engine) -> Self {
-        Self::with(engine, Setup::default()).await
-    }
-
     /// A world made so, on an empty database.
-    pub(crate) async fn with(engine: Engine, setup: Setup) -> Self {
-        let folder = TempDir::new().unwrap();
-        let url = match engine {
-            Engine::Sqlite => format!("sqlite://{}", folder.path().join("test.db").display()),
-            Engine::Postgres => panic!("Postgres is not there yet"),
-        };
-        let database = Arc::new(Database { url, _folder: Some(folder) });
-        let connected = connected_to(&database).await;
-        connected.migrate().await.unwrap();
-        let store = connected.store();
+    async fn with(database: Arc<Database>, setup: Setup) -> Self {
+        let storage = TestStore::new(database.url.clone()).await;
+        let store = storage.store();
         let keys =
             [("billing-bot", Role::Agent), ("other-bot", Role::Agent), ("ana", Role::Reviewer), ("bo", Role::Reviewer)];
         for (name, role) in keys {
             keys::create_key(&store, &Actor::service(), &key_of(name, role), START).await.unwrap();
         }
-        Self::start(database, connected, Arc::new(ManualClock::new()), Arc::default(), setup)
+        Self::start(database, storage, Arc::new(ManualClock::new()), Arc::default(), setup)
     }
 
     /// Another instance on the same database, with the same clock.
     pub(crate) async fn another_instance(&self, setup: Setup) -> Self {
-        let connected = connected_to(&self.database).await;
-        Self::start(Arc::clone(&self.database), connected, Arc::clone(&self.clock), Arc::clone(&self.calls), setup)
+        let storage = TestStore::new(self.database.url.clone()).await;
+        Self::start(Arc::clone(&self.database), storage, Arc::clone(&self.clock), Arc::clone(&self.calls), setup)
     }
 
     fn start(
         database: Arc<Database>,
-        connected: ConnectedStore,
+        storage: TestStore,
         clock: Arc<ManualClock>,
         calls: Arc<AtomicU32>,
         setup: Setup,
     ) -> Self {
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
-        let store = connected.store();
+        let store = storage.store();
         let used = setup.wrap.map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
         let entries = setup.reviewers.iter().map(|(name, groups)| ReviewerEntry {
             name: ReviewerName::parse(name).unwrap(),
@@ -303,20 +325,15 @@ impl World {
             app: Arc::new(app),
             clock,
             store,
-            connected,
             permits,
             bot: caller("billing-bot", Role::Agent),
             other_bot: caller("other-bot", Role::Agent),
             ana,
             bo,
+            storage,
             database,
             calls,
         }
-    }
-
-    /// The URL of the database.
-    pub(crate) fn url(&self) -> &str {
-        &self.database.url
     }
 
     /// A new call of `billing-bot`, to be sent as it is or changed first.
@@ -409,6 +426,16 @@ impl World {
         self.store.approval(approval.id).await.unwrap().unwrap()
     }
 
+    /// Rewrites the stored arguments of an approval behind the service's back.
+    pub(crate) async fn tamper_with_payload(&self, approval: &Approval) {
+        let digest = match self.storage.engine() {
+            Engine::Sqlite => format!("x'{}'", approval.payload),
+            Engine::Postgres => format!("'\\x{}'", approval.payload),
+        };
+        let statement = format!("update payloads set body = replace(body, 'acme', 'evil') where digest = {digest}");
+        self.storage.execute(&statement).await.unwrap();
+    }
+
     /// Lets another policy decide.
     pub(crate) async fn accept(&self, text: &str) {
         self.app.accept_policy(policy(text), &files(text)).await.unwrap();
@@ -434,10 +461,6 @@ impl World {
         assert_eq!(verification.fault, None);
         assert_eq!(verification.head, self.store.head().await.unwrap());
     }
-}
-
-async fn connected_to(database: &Database) -> ConnectedStore {
-    storage::connect(&database.url, ConnectOptions { max_connections: 8 }).await.unwrap()
 }
 
 /// The members of a JSON object.

@@ -177,7 +177,7 @@ async fn an_expired_approval_does_not_become_a_way_around_by_a_loosened_policy()
 async fn cancelled_by_its_requester_it_stays_cancelled() {
     on_each_engine(|world| async move {
         let (request, approval) = world.hold("send_email", email()).await;
-        world.app.cancel_call(&world.bot, approval.id).await.unwrap();
+        world.app.cancel_call(&world.bot, approval.id, None).await.unwrap();
         let answer = refused(world.ask(&request).await.unwrap());
         assert_eq!(answer, RefusedCall::Cancelled { approval: approval.id });
         // That withdraws the call, not its kind.

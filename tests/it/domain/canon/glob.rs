@@ -8,24 +8,12 @@ fn matches(pattern: &str, text: &str) -> bool {
     Glob::compile(pattern).expect("a right pattern").matches(text)
 }
 
-fn matches_host(pattern: &str, text: &str) -> bool {
-    Glob::compile_host(pattern).expect("a right pattern").matches(text)
-}
-
 #[test]
 fn a_star_stops_at_a_slash() {
     assert!(matches("src/*", "src/main.rs"));
     assert!(!matches("src/*", "src/private/key.js"));
     assert!(matches("*.pem", "key.pem"));
     assert!(!matches("*.pem", "a/key.pem"));
-}
-
-#[test]
-fn a_star_stops_at_a_dot_in_hosts() {
-    assert!(matches_host("*.acme.example", "api.acme.example"));
-    assert!(!matches_host("*.acme.example", "a.api.acme.example"));
-    assert!(!matches_host("*.acme.example", "acme.example"));
-    assert!(matches_host("**.acme.example", "a.api.acme.example"));
 }
 
 #[test]
@@ -111,9 +99,6 @@ fn what_can_match_nothing_does_not_compile() {
         "{,a}",
     ] {
         assert!(Glob::compile(pattern).is_err(), "{pattern}");
-    }
-    for pattern in ["a..b", ".a", "a."] {
-        assert!(Glob::compile_host(pattern).is_err(), "{pattern}");
     }
 }
 

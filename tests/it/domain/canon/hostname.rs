@@ -27,6 +27,7 @@ fn an_international_name_and_its_a_label_are_one() {
     assert_eq!(resolved(&any_host(), "bücher.de")["host"], "xn--bcher-kva.de");
     assert_eq!(resolved(&any_host(), "xn--bcher-kva.de")["host"], "xn--bcher-kva.de");
     assert_eq!(resolved(&any_host(), "日本語.jp")["host"], "xn--wgv71a119e.jp");
+    assert_eq!(resolved(&any_host(), "пример.рф")["registrable_domain"], "xn--e1afmkfd.xn--p1ai");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn again(kind: &Kind, value: &Value) -> Option<Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn no_text_makes_a_kind_panic(text in near_misses()) {

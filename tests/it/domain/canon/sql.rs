@@ -180,6 +180,8 @@ fn what_lexers_read_differently_is_never_a_read() {
         ("mysql", "SELECT @a := 1"),
         ("mssql", "SELECT * FROM t WITH (TABLOCKX)"),
         ("postgres", "SELECT 'x'::mytype"),
+        ("postgres", "SELECT 'x'::mytype[]"),
+        ("postgres", "SELECT mytype 'x'"),
         ("postgres", "SELECT 1 OPERATOR(evil.+) 2"),
     ] {
         assert!(!is_read(dialect, text), "{dialect}: {text}");
@@ -192,6 +194,16 @@ fn tables_and_functions_are_named() {
         resolved(&sql("postgres"), "SELECT count(*), Lower(o.x) FROM Public.Orders o, \"Users\" u JOIN t ON true");
     assert_eq!(value["tables"], json!(["\"Users\"", "public.orders", "t"]));
     assert_eq!(value["functions"], json!(["count", "lower"]));
+    for text in [
+        "EXPLAIN DELETE FROM t",
+        "INSERT INTO t SELECT 1",
+        "UPDATE t SET a = 1",
+        "COPY t FROM STDIN",
+        "SELECT 1 WHERE 1 IN (SELECT a FROM t)",
+        "EXPLAIN SELECT * FROM t",
+    ] {
+        assert_eq!(resolved(&sql("postgres"), text)["tables"], json!(["t"]), "{text}");
+    }
     assert_eq!(resolved(&sql("mssql"), "SELECT * FROM [Users]")["tables"], json!(["users"]));
     assert_eq!(resolved(&sql("postgres"), "SELECT * FROM \"a.b\"")["tables"], json!(["\"a.b\""]));
     assert_eq!(resolved(&sql("postgres"), "SELECT * FROM generate_series(1, 2)")["tables"], json!([]));
@@ -212,6 +224,10 @@ fn a_common_table_expression_hides_only_what_it_hides() {
 
 #[test]
 fn no_rule_about_all_tables_holds_for_what_is_not_known() {
+    for text in ["TABLE secrets", "SELECT 1 UNION TABLE secrets", "SHOW search_path"] {
+        let value = resolved(&sql("postgres"), text);
+        assert!(value["tables"].as_array().expect("a list").contains(&json!("(unknown)")), "{text}: {value}");
+    }
     for text in ["SELECT 'unterminated", "-- nothing", "SELECT 'a\\'"] {
         let value = resolved(&sql("postgres"), text);
         assert!(value["tables"].as_array().expect("a list").contains(&json!("(unknown)")), "{text}");

@@ -234,6 +234,6 @@ fn the_largest_text_takes_no_time_to_speak_of() {
         resolved(&kind, value);
         let taken = begun.elapsed();
         println!("256 KiB of {piece:?}: {taken:?}");
-        assert!(taken < Duration::from_secs(5), "{piece:?}: {taken:?}");
+        assert!(taken < Duration::from_secs(20), "{piece:?}: {taken:?}");
     }
 }

@@ -260,7 +260,7 @@ async fn approvals_are_listed_by_any_filter(test: TestStore) {
     assert_eq!(pending, [of_another_agent.clone(), first.clone()]);
     let executions = list(ApprovalFilter { state: Some(StateName::Executed), ..all() }).await;
     assert_eq!(executions, [settled, unknown.clone(), executed]);
-    assert_eq!(list(ApprovalFilter { unsettled: true, ..all() }).await, [unknown.clone()]);
+    assert_eq!(list(ApprovalFilter { unsettled: true, ..all() }).await, vec![unknown.clone()]);
     let of_agent = list(ApprovalFilter { agent: Some(agent("other-bot")), ..all() }).await;
     assert_eq!(of_agent, [of_another_agent.clone()]);
     let of_run = list(ApprovalFilter { run: Some(first.call.run.clone()), ..all() }).await;
@@ -300,7 +300,7 @@ async fn a_reviewer_sees_what_names_a_group_of_theirs_or_none(test: TestStore) {
     };
     assert_eq!(seen(&["finance"]).await, [both.clone(), finance, anyone.clone()]);
     assert_eq!(seen(&["support-leads", "x"]).await, [both, anyone.clone()]);
-    assert_eq!(seen(&["x"]).await, [anyone.clone()]);
+    assert_eq!(seen(&["x"]).await, vec![anyone.clone()]);
     assert_eq!(seen(&[]).await, [anyone]);
 }
 

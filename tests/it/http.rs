@@ -1,0 +1,13 @@
+//! Mirrors `src/http`: the whole router on the real use cases, without a socket.
+
+mod approvals;
+mod audit;
+mod bodies;
+mod decide;
+mod log_lines;
+mod openapi;
+mod refusals;
+mod request_ids;
+mod roles;
+mod service;
+mod waiting;

@@ -1,0 +1,106 @@
+//! A store that answers nothing.
+
+use async_trait::async_trait;
+use countersign::{
+    app::ports::{
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+    },
+    domain::{
+        approval::state::Approval,
+        audit::{
+            chain::{Head, SealedEntry},
+            payload::{Payload, PayloadDigest},
+        },
+        identity::KeyRecord,
+        ids::ApprovalId,
+        policy::PolicyVersion,
+        time::Timestamp,
+    },
+};
+use tokio::sync::broadcast;
+
+/// In which way it is broken.
+#[derive(Clone, Copy)]
+pub(crate) enum BrokenStore {
+    /// It cannot be reached.
+    Refusing,
+    /// It can be reached, and says nothing.
+    Silent,
+    /// Its driver has a fault.
+    Panicking,
+}
+
+impl BrokenStore {
+    async fn answer<T>(self) -> Result<T, StoreError> {
+        match self {
+            Self::Refusing => Err(StoreError::Unavailable("the cable is cut".to_owned())),
+            Self::Silent => std::future::pending().await,
+            Self::Panicking => panic!("the driver has a fault"),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for BrokenStore {
+    async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
+        self.answer().await
+    }
+
+    async fn append_decisions(
+        &self,
+        _: Head,
+        _: &[SealedEntry],
+        _: &[&Payload],
+        _: &[&Guard],
+    ) -> Result<GroupAppend, StoreError> {
+        self.answer().await
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        self.answer().await
+    }
+
+    async fn entries_after(&self, _: i64, _: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        self.answer().await
+    }
+
+    async fn entries(&self, _: &EntryFilter, _: Option<i64>, _: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        self.answer().await
+    }
+
+    async fn approval(&self, _: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        self.answer().await
+    }
+
+    async fn approvals(&self, _: &ApprovalFilter, _: Option<ApprovalId>, _: u32) -> Result<Vec<Approval>, StoreError> {
+        self.answer().await
+    }
+
+    async fn due_approvals(&self, _: Timestamp, _: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        self.answer().await
+    }
+
+    async fn payload(&self, _: PayloadDigest) -> Result<Option<Payload>, StoreError> {
+        self.answer().await
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        self.answer().await
+    }
+
+    async fn policy(&self, _: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError> {
+        self.answer().await
+    }
+
+    async fn checkpoints(&self, _: u32) -> Result<Vec<Checkpoint>, StoreError> {
+        self.answer().await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.answer().await
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        broadcast::channel(1).1
+    }
+}
