@@ -1,6 +1,10 @@
 //! The use cases: one file each, one transaction each, committed in sight. They know the domain and the ports only.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use uuid::Uuid;
@@ -10,8 +14,10 @@ use crate::domain::{
         entry::{Actor, Entry, EventKind},
         payload::Salt,
     },
-    facts::Voters,
+    call::ToolCall,
+    facts::{Facts, Voters},
     identity::{Principal, ReviewerDirectory, ReviewerName},
+    judge::paths_to_find,
     policy::Policy,
     time::Timestamp,
 };
@@ -31,7 +37,7 @@ pub mod review;
 
 use audit_log::DecisionLog;
 use error::Error;
-use ports::{Clock, Entropy, PermitSigner, SharedStore, StoreError};
+use ports::{Clock, Entropy, PathResolver, PermitSigner, SharedStore, StoreError};
 
 /// What every use case works with.
 pub struct App {
@@ -39,6 +45,7 @@ pub struct App {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     permits: Arc<dyn PermitSigner>,
+    paths: Arc<dyn PathResolver>,
     log: DecisionLog,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
@@ -97,6 +104,8 @@ pub struct Parts {
     pub entropy: Arc<dyn Entropy>,
     /// The permit key.
     pub permits: Arc<dyn PermitSigner>,
+    /// The disk that paths may have to be looked up on.
+    pub paths: Arc<dyn PathResolver>,
     /// The writer of decisions.
     pub log: DecisionLog,
     /// The policy to begin with.
@@ -115,6 +124,7 @@ impl App {
             clock: parts.clock,
             entropy: parts.entropy,
             permits: parts.permits,
+            paths: parts.paths,
             log: parts.log,
             policy: ArcSwap::from_pointee(parts.policy),
             voters: Voters::of(&parts.reviewers),
@@ -146,6 +156,13 @@ impl App {
     /// Now.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// What `judge` needs to know about this call, gathered before it judges.
+    async fn facts(&self, policy: &Policy, call: &ToolCall) -> Facts {
+        let questions = paths_to_find(policy, call);
+        let paths = if questions.is_empty() { BTreeMap::new() } else { self.paths.find(questions).await };
+        Facts { paths, ..Facts::default() }
     }
 
     fn salt(&self) -> Result<Salt, Error> {

@@ -9,6 +9,7 @@ pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod domain;
+pub mod filesystem;
 pub mod http;
 pub mod server;
 pub mod storage;

@@ -21,6 +21,7 @@ use crate::{
     auth::{key_ring::KeyRing, permit::PermitSigner},
     config::{Config, Engine},
     domain::audit::entry::{Actor, Entry, EventKind},
+    filesystem::Disk,
     http::{
         self,
         state::{HttpParts, HttpSettings, HttpState},
@@ -197,6 +198,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         permits: Arc::new(permits),
+        paths: Arc::new(Disk::default()),
         log,
         policy: loaded.policy,
         reviewers,

@@ -12,10 +12,14 @@ use std::{
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("cli", &["server", "app", "domain", "config"]),
-    ("server", &["http", "worker", "storage", "channels", "auth", "app", "domain", "config", "telemetry"]),
+    (
+        "server",
+        &["http", "worker", "storage", "filesystem", "channels", "auth", "app", "domain", "config", "telemetry"],
+    ),
     ("http", &["app", "auth", "channels", "domain"]),
     ("worker", &["app", "domain"]),
     ("storage", &["app", "domain"]),
+    ("filesystem", &["app", "domain"]),
     ("channels", &["app", "domain"]),
     ("auth", &["app", "domain"]),
     ("app", &["domain"]),
@@ -26,7 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Of `app`, the implementers of its ports may see nothing else.
-const ONLY_PORTS: &[&str] = &["storage", "channels", "auth"];
+const ONLY_PORTS: &[&str] = &["storage", "filesystem", "channels", "auth"];
 
 /// Words that the pure middle may not contain.
 const IMPURE: &[&str] =

@@ -1,5 +1,8 @@
 //! `POST /approvals/{id}/claim` and `/heartbeat`: the one-time right to run exactly what was approved.
 
+use std::collections::BTreeSet;
+
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::{
@@ -21,7 +24,7 @@ use crate::domain::{
     facts::Facts,
     ids::{ApprovalId, ClaimId},
     judge::judge,
-    policy::Policy,
+    policy::{Policy, Tool},
     time::Timestamp,
     verdict::Verdict,
 };
@@ -50,6 +53,13 @@ pub struct ClaimedCall {
     pub permit: String,
     /// Until when a report is awaited.
     pub lease_expires_at: Timestamp,
+}
+
+/// What today's policy says of a call that was held.
+pub(super) struct Today<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) facts: &'a Facts,
+    pub(super) judgement: &'a Judgement,
 }
 
 /// What the store still has of a held call's input: arguments, context, rationale.
@@ -86,6 +96,8 @@ impl App {
         retrying(|| async {
             let now = self.now();
             let policy = self.policy();
+            // The disk is looked at before locks are taken.
+            let facts = self.facts_for_claim(caller, id, presented, &policy).await?;
             let mut tx = self.store.begin().await?;
             let approval = self.own_approval(tx.as_mut(), caller, id, now).await?;
             let context = self.kept_input(&approval).await?.get("context").cloned();
@@ -95,8 +107,9 @@ impl App {
                 args: presented.args.clone(),
                 context,
             };
-            let judgement = judge(&policy, &call, &Facts::default(), now);
-            self.claim_held(tx, caller, approval, presented, &policy, &judgement, now).await.map(|(_, claimed)| claimed)
+            let judgement = judge(&policy, &call, &facts, now);
+            let today = Today { policy: &policy, facts: &facts, judgement: &judgement };
+            self.claim_held(tx, caller, approval, presented, &today, now).await.map(|(_, claimed)| claimed)
         })
         .await
     }
@@ -129,18 +142,37 @@ impl App {
         .await
     }
 
+    /// What must be known to judge a call again that the caller wants to claim.
+    async fn facts_for_claim(
+        &self,
+        caller: &Caller,
+        id: ApprovalId,
+        presented: &Presented<'_>,
+        policy: &Policy,
+    ) -> Result<Facts, Error> {
+        if !policy.tools().any(Tool::looks_at_disk) {
+            return Ok(Facts::default());
+        }
+        let own = caller.principal.agent();
+        let stored = self.store.approval(id).await?;
+        let Some(approval) = stored.filter(|approval| Some(&approval.call.agent) == own.as_ref()) else {
+            return Ok(Facts::default());
+        };
+        let call = ToolCall { key: approval.call, tool: approval.tool, args: presented.args.clone(), context: None };
+        Ok(self.facts(policy, &call).await)
+    }
+
     /// Claims a locked approval and commits, or records why not.
-    #[expect(clippy::too_many_arguments, reason = "the transaction, who, what, and the judgement it rests on")]
     pub(super) async fn claim_held(
         &self,
         mut tx: Box<dyn Tx>,
         caller: &Caller,
         approval: Approval,
         presented: &Presented<'_>,
-        policy: &Policy,
-        judgement: &Judgement,
+        today: &Today<'_>,
         now: Timestamp,
     ) -> Result<(Approval, ClaimedCall), Error> {
+        let Today { policy, facts, judgement } = *today;
         let key = tx.key(caller.principal.key()).await?;
         if key.and_then(|key| key.principal_at(now)).is_none() {
             return Err(Error::KeyRevoked);
@@ -166,6 +198,14 @@ impl App {
             self.deny_for(tx.as_mut(), approval, ServiceDenial::StoredArgumentsDiffer, now).await?;
             tx.commit().await?;
             return Err(Error::ArgsMismatch);
+        }
+        if let Some(moved) = self.moved_path(&approval, policy, facts).await? {
+            let mut refused = caller.entry(EventKind::ClaimRefused, now);
+            refused.reason_code = Some("path_moved".to_owned());
+            refused.reason = Some(moved.clone());
+            tx.append(about(&approval, refused));
+            tx.commit().await?;
+            return Err(Error::PathMoved(moved));
         }
         if let Some(objection) = self.objection(&approval, judgement) {
             let mut refused = caller.entry(EventKind::ClaimRefused, now);
@@ -251,6 +291,24 @@ impl App {
         tx.append(about(&denied, entry));
         tx.announce(Change::Approval(denied.id));
         Ok(denied)
+    }
+
+    /// Why a path does not lead to where it led when the call was held, if it does not. What was found then and is no
+    /// longer stored is no answer.
+    pub(super) async fn moved_path(
+        &self,
+        approval: &Approval,
+        policy: &Policy,
+        now: &Facts,
+    ) -> Result<Option<String>, Error> {
+        if !policy.tool(&approval.tool).is_some_and(Tool::looks_at_disk) {
+            return Ok(None);
+        }
+        let input = self.kept_input(approval).await?;
+        let then = input.get("facts").and_then(|facts| Facts::deserialize(facts).ok()).unwrap_or_default();
+        let places: BTreeSet<_> = then.paths.keys().chain(now.paths.keys()).collect();
+        let moved = places.into_iter().find(|place| then.paths.get(*place) != now.paths.get(*place));
+        Ok(moved.map(|place| format!("argument `{place}` does not lead to where it led when the call was held")))
     }
 
     /// The input that `approval` was made of, checked against it.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     App, Caller,
     audit_log::{Appended, DecisionRecord},
-    claim_call::{ClaimedCall, Presented, policy_objection},
+    claim_call::{ClaimedCall, Presented, Today, policy_objection},
     error::{AlreadyExecuted, Error},
     ports::{Change, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, Tx},
     retrying,
@@ -131,6 +131,7 @@ pub enum RefusedCall {
 struct Judged<'a> {
     policy: &'a Policy,
     request: &'a DecideRequest,
+    facts: Facts,
     judgement: Judgement,
     now: Timestamp,
 }
@@ -143,11 +144,12 @@ impl App {
     pub async fn decide_call(&self, caller: &Caller, request: &DecideRequest) -> Result<DecideAnswer, Error> {
         let now = self.now();
         let policy = self.policy();
-        let mut judgement = judge(&policy, &request.call, &Facts::default(), now);
+        let facts = self.facts(&policy, &request.call).await;
+        let mut judgement = judge(&policy, &request.call, &facts, now);
         if request.hold {
             judgement = at_least_held(judgement, ReasonCode::HoldRequested, "the caller asked for a human");
         }
-        let judged = Judged { policy: &policy, request, judgement, now };
+        let judged = Judged { policy: &policy, request, facts, judgement, now };
         let needs_locks = judged.judgement.verdict == Verdict::RequireApproval || request.idempotency.is_some();
         if !needs_locks {
             let decision = DecisionId::from_uuid(self.uuid(now)?);
@@ -177,7 +179,7 @@ impl App {
         caller: &Caller,
         judged: &Judged<'_>,
     ) -> Result<DecideAnswer, Error> {
-        let Judged { request, judgement, now, .. } = judged;
+        let Judged { policy, request, facts, judgement, now } = judged;
         let key = &request.call.key;
         tx.lock_agent(&key.agent).await?;
         tx.lock_run(&key.agent, &key.run).await?;
@@ -204,7 +206,10 @@ impl App {
             }
             attempt = approval.attempt + 1;
             let objection = match &approval.state {
-                State::Approved(_) => self.objection(&approval, judgement),
+                State::Approved(_) => match self.moved_path(&approval, policy, facts).await? {
+                    Some(moved) => Some(moved),
+                    None => self.objection(&approval, judgement),
+                },
                 State::Pending { .. }
                 | State::Denied(_)
                 | State::Expired { .. }
@@ -218,10 +223,8 @@ impl App {
                 }
                 NextStep::Claim => {
                     let presented = Presented { args: &request.call.args, claim: None };
-                    let claimed = self
-                        .claim_held(tx, caller, approval, &presented, judged.policy, &judged.judgement, *now)
-                        .await?;
-                    let (approval, claimed) = claimed;
+                    let today = Today { policy, facts, judgement };
+                    let (approval, claimed) = self.claim_held(tx, caller, approval, &presented, &today, *now).await?;
                     let held = HeldCall { decision: approval.decision, approval };
                     return Ok(DecideAnswer::Claimed(Box::new(held), Box::new(claimed)));
                 }
@@ -253,7 +256,7 @@ impl App {
     }
 
     async fn settled(&self, tx: &mut dyn Tx, judged: &Judged<'_>, attempt: u32) -> Result<Decision, Error> {
-        let Judged { policy, request, judgement, now } = judged;
+        let Judged { policy, request, judgement, now, .. } = judged;
         let key = &request.call.key;
         let tool = judgement.tool.as_deref().unwrap_or(&request.call.tool);
         let standing_denial = tx.standing_denial(&key.agent, &key.run, tool, request.call.args.hash()).await?;
@@ -502,7 +505,7 @@ impl App {
         let payload = match judgement.verdict {
             Verdict::Allow if !keeps_arguments(policy, judgement) => None,
             Verdict::Allow | Verdict::AllowAudited | Verdict::RequireApproval | Verdict::Deny => {
-                Some(decision_payload(request, judgement, self.salt()?)?)
+                Some(decision_payload(judged, judgement, self.salt()?)?)
             }
         };
         let mut entry = caller.entry(EventKind::Decision, *now);
@@ -630,7 +633,8 @@ fn keeps_arguments(policy: &Policy, judgement: &Judgement) -> bool {
 }
 
 /// What was decided about, kept beside the log. Arguments that no schema has accepted are kept as a salted hash.
-fn decision_payload(request: &DecideRequest, judgement: &Judgement, salt: Salt) -> Result<Payload, Error> {
+fn decision_payload(judged: &Judged<'_>, judgement: &Judgement, salt: Salt) -> Result<Payload, Error> {
+    let Judged { request, facts, .. } = judged;
     let call = &request.call;
     let accepted = match judgement.reason.code {
         ReasonCode::AgentPaused
@@ -661,7 +665,7 @@ fn decision_payload(request: &DecideRequest, judgement: &Judgement, salt: Salt) 
             "context": call.context,
             "resolved": judgement.resolved,
             "rationale": request.rationale,
-            "facts": Facts::default(),
+            "facts": facts,
         })
     } else {
         let canonical = json::canonical(call.args.value()).map_err(unwritable)?;

@@ -53,6 +53,9 @@ pub enum Error {
     /// Today's policy does not permit what yesterday's held.
     #[error("the policy has changed: {0}")]
     PolicyChanged(String),
+    /// A path leads to another place on disk than the one that was approved.
+    #[error("the path has moved: {0}")]
+    PathMoved(String),
     /// The id of a held call came with another tool or other arguments.
     #[error("this tool_use_id names another call")]
     ToolUseIdReused,

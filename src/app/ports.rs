@@ -1,6 +1,10 @@
 //! What the use cases need from the outside: a store, a clock, randomness, a signature. Nothing here knows an engine.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -16,7 +20,10 @@ use crate::domain::{
         payload::{Payload, PayloadDigest},
     },
     call::CallKey,
-    canon::json::ArgsHash,
+    canon::{
+        json::ArgsHash,
+        path::{PathFinding, PathQuestion},
+    },
     facts::StandingDenial,
     identity::{AgentId, KeyRecord},
     ids::{ApprovalId, DecisionId, KeyId, RunId, ToolUseId},
@@ -38,6 +45,13 @@ pub trait Entropy: Send + Sync {
     /// # Errors
     /// When the operating system gives none; nothing may be decided then.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), EntropyError>;
+}
+
+/// Finds out where paths lead on disk.
+#[async_trait]
+pub trait PathResolver: Send + Sync {
+    /// An answer to each question, by the same name. A question without an answer stays open, and denies.
+    async fn find(&self, questions: BTreeMap<String, PathQuestion>) -> BTreeMap<String, PathFinding>;
 }
 
 /// The operating system gave no random bytes.

@@ -22,7 +22,7 @@ use self::command::CommandKind;
 use self::email::EmailKind;
 use self::hostname::HostnameKind;
 use self::money::MoneyKind;
-use self::path::PathKind;
+use self::path::{PathFinding, PathKind, PathQuestion};
 use self::sql::SqlKind;
 use self::text::TextKind;
 use self::url::UrlKind;
@@ -182,7 +182,17 @@ impl Kind {
         }
     }
 
-    /// What `resolved.NAME` looks like for this kind.
+    /// The types of the values that it takes, as JSON Schema names them; any other is refused.
+    pub fn takes(&self) -> &'static [&'static str] {
+        match self {
+            Self::Command(_) => &["string", "array"],
+            Self::Email(_) => &["string", "array", "object"],
+            Self::Money(_) => &["string", "integer", "number"],
+            Self::Hostname(_) | Self::Path(_) | Self::Sql(_) | Self::Text(_) | Self::Url(_) => &["string"],
+        }
+    }
+
+    /// What one value of this kind looks like when it is resolved.
     pub fn shape(&self) -> Shape {
         match self {
             Self::Command(_) => CommandKind::SHAPE,
@@ -212,19 +222,60 @@ impl Kind {
         }
     }
 
-    /// Gives `value` (never absent, never null) its one meaning.
+    /// Whether some value of it must be looked up on disk.
+    pub fn looks_at_disk(&self) -> bool {
+        match self {
+            Self::Path(kind) => kind.looks_at_disk(),
+            Self::Command(_)
+            | Self::Email(_)
+            | Self::Hostname(_)
+            | Self::Money(_)
+            | Self::Sql(_)
+            | Self::Text(_)
+            | Self::Url(_) => false,
+        }
+    }
+
+    /// What must be found out on disk before `value` can be resolved, if anything must.
+    pub fn path_question(&self, value: &Value) -> Option<PathQuestion> {
+        match self {
+            Self::Path(kind) => kind.question(value),
+            Self::Command(_)
+            | Self::Email(_)
+            | Self::Hostname(_)
+            | Self::Money(_)
+            | Self::Sql(_)
+            | Self::Text(_)
+            | Self::Url(_) => None,
+        }
+    }
+
+    /// Gives `value` (never absent, never null) its one meaning, by what it says alone.
     ///
     /// `args` are the whole arguments, for options that point at another argument.
     ///
     /// # Errors
     /// A [`Refusal`]: no single meaning, or one the options forbid. Total: no input panics.
     pub fn resolve(&self, value: &Value, args: &Map<String, Value>) -> Result<Resolution, Refusal> {
+        self.resolve_found(value, args, None)
+    }
+
+    /// The same with the answer to [`Kind::path_question`], where there was one.
+    ///
+    /// # Errors
+    /// A [`Refusal`], also where there is no answer to the question.
+    pub fn resolve_found(
+        &self,
+        value: &Value,
+        args: &Map<String, Value>,
+        found: Option<&PathFinding>,
+    ) -> Result<Resolution, Refusal> {
         match self {
             Self::Command(_) => CommandKind::resolve(value),
             Self::Email(kind) => kind.resolve(value),
             Self::Hostname(kind) => kind.resolve(value),
             Self::Money(kind) => kind.resolve(value, args),
-            Self::Path(kind) => kind.resolve(value),
+            Self::Path(kind) => kind.resolve(value, found),
             Self::Sql(kind) => kind.resolve(value),
             Self::Text(_) => TextKind::resolve(value),
             Self::Url(kind) => kind.resolve(value),

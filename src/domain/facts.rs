@@ -1,12 +1,13 @@
 //! What the decision needs to know beside policy and call. Absent is not empty: what reads an absent fact fails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
     approval::requirement::Requirement,
+    canon::path::PathFinding,
     identity::{Reviewer, ReviewerDirectory},
     ids::ApprovalId,
 };
@@ -18,6 +19,10 @@ pub struct Facts {
     pub agent_paused: bool,
     /// The run, when it was gathered.
     pub run: Option<RunFacts>,
+    /// Where paths lead on disk, by the place of each in the arguments: a property's name, or a JSON Pointer. Only of
+    /// those that must be looked up.
+    #[serde(default)]
+    pub paths: BTreeMap<String, PathFinding>,
 }
 
 /// What is known of the run.

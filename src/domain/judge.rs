@@ -1,15 +1,18 @@
 //! `judge`: steps 1 to 6 of the decision. Pure and total: what fails inside is a reason for a denial, never an error.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{
     approval::requirement::Requirement,
     call::ToolCall,
-    canon::Refusal,
+    canon::{Refusal, Resolution, path::PathQuestion},
     decision::{Judgement, Reason, ReasonCode, RuleTrace},
     facts::Facts,
     policy::{
         Policy, Rule, Tool,
+        argument::{Argument, Values},
         condition::{InputParts, Inputs, Request, RuleState},
     },
     time::Timestamp,
@@ -36,11 +39,35 @@ pub fn judge(policy: &Policy, call: &ToolCall, facts: &Facts, now: Timestamp) ->
         draft.judgement.argument_faults = faults;
         return draft.denied(ReasonCode::InvalidArguments, "the arguments do not fit the tool's schema", None);
     }
-    if let Err(denial) = draft.resolve(tool, call.args.value()) {
+    if let Err(denial) = draft.resolve(tool, call.args.value(), facts) {
         let Denial { code, text, rule } = *denial;
         return draft.denied(code, &text, Some(rule));
     }
     draft.apply_rules(policy, tool, call, facts, now)
+}
+
+/// The most paths of one call that are looked up on disk. The others stay unknown, and so the call is denied.
+const MOST_PATHS: usize = 200;
+
+/// What must be found out on disk before this call can be judged, by the place of each path in the arguments. Nothing
+/// for a call that is denied whatever is found.
+pub fn paths_to_find(policy: &Policy, call: &ToolCall) -> BTreeMap<String, PathQuestion> {
+    let Some(tool) = policy.tool(&call.tool).filter(|tool| tool.looks_at_disk()) else { return BTreeMap::new() };
+    let permitted = policy.agent_may_use(call.key.agent.as_str(), tool);
+    if !permitted || tool.schema.validate(call.args.json()).is_err() {
+        return BTreeMap::new();
+    }
+    let mut questions = BTreeMap::new();
+    for argument in &tool.arguments {
+        let values = match argument.values(call.args.value()) {
+            Ok(Values::One(value)) => vec![(argument.name.clone(), value)],
+            Ok(Values::Each(values)) => values,
+            Ok(Values::Absent) | Err(_) => continue,
+        };
+        let asked = values.into_iter().filter_map(|(place, value)| Some((place, argument.kind.path_question(value)?)));
+        questions.extend(asked.take(MOST_PATHS.saturating_sub(questions.len())));
+    }
+    questions
 }
 
 /// A judgement in the making.
@@ -81,38 +108,60 @@ impl Draft {
     }
 
     /// Steps 3 and 4: every declared argument gets its one meaning, or the call is denied.
-    fn resolve(&mut self, tool: &Tool, args: &Map<String, Value>) -> Result<(), Box<Denial>> {
+    fn resolve(&mut self, tool: &Tool, args: &Map<String, Value>, facts: &Facts) -> Result<(), Box<Denial>> {
         for argument in &tool.arguments {
-            let value = match args.get(&argument.name) {
-                None | Some(Value::Null) => continue,
-                Some(value) => value,
-            };
-            let resolution = argument.kind.resolve(value, args).map_err(|refusal| {
-                let (code, fault, detail) = match refusal {
-                    Refusal::Unresolvable { code, detail } => (ReasonCode::UnresolvableArgument, code, detail),
-                    Refusal::Constraint { code, detail } => (ReasonCode::Constraint, code, detail),
-                };
-                let name = &argument.name;
-                Box::new(Denial {
-                    code,
-                    text: format!("argument `{name}`: {detail}"),
-                    rule: format!("{name}: {fault}"),
-                })
-            })?;
-            self.judgement.resolved.insert(argument.name.clone(), resolution.value);
-            for (name, value) in resolution.obligations {
-                if name == "resolved_path" {
-                    // The one obligation that speaks of a single argument.
-                    let paths = self.judgement.obligations.entry("resolved_paths").or_insert_with(|| Map::new().into());
-                    if let Value::Object(paths) = paths {
-                        paths.insert(argument.name.clone(), value);
+            let name = &argument.name;
+            match argument.values(args).map_err(|refusal| denial(name, name, refusal))? {
+                Values::Absent => {}
+                Values::One(value) => {
+                    let resolved = self.resolve_one(argument, name, value, args, facts)?;
+                    self.judgement.resolved.insert(name.clone(), resolved);
+                }
+                Values::Each(values) => {
+                    let mut all = Vec::with_capacity(values.len());
+                    for (pointer, value) in values {
+                        let resolved = self.resolve_one(argument, &pointer, value, args, facts)?;
+                        if let Value::Array(several) = resolved {
+                            // Of a kind that makes a list of each value.
+                            all.extend(several);
+                        } else {
+                            all.push(resolved);
+                        }
                     }
-                } else {
-                    self.judgement.obligations.insert(name, value);
+                    self.judgement.resolved.insert(name.clone(), Value::Array(all));
                 }
             }
         }
         Ok(())
+    }
+
+    /// What the value at `place` resolves to. Its obligations join those of the others.
+    fn resolve_one(
+        &mut self,
+        argument: &Argument,
+        place: &str,
+        value: &Value,
+        args: &Map<String, Value>,
+        facts: &Facts,
+    ) -> Result<Value, Box<Denial>> {
+        let resolved = argument.kind.resolve_found(value, args, facts.paths.get(place));
+        let Resolution { value, obligations } = resolved.map_err(|refusal| denial(&argument.name, place, refusal))?;
+        for (name, value) in obligations {
+            if name == "resolved_path" {
+                // The one obligation that speaks of a single value.
+                let paths = self.judgement.obligations.entry("resolved_paths").or_insert_with(|| Map::new().into());
+                if !paths.is_object() {
+                    // A policy may say anything by that name.
+                    *paths = Map::new().into();
+                }
+                if let Value::Object(paths) = paths {
+                    paths.insert(place.to_owned(), value);
+                }
+            } else {
+                self.judgement.obligations.insert(name, value);
+            }
+        }
+        Ok(value)
     }
 
     /// Steps 5 and 6.
@@ -198,6 +247,16 @@ impl Draft {
         });
         rules().map(|rule| (rule, rule.condition.evaluate(&inputs))).collect()
     }
+}
+
+/// Why the value at `place` denies the call; `argument` is the key of its declaration.
+fn denial(argument: &str, place: &str, refusal: Refusal) -> Box<Denial> {
+    let (code, fault, detail) = match refusal {
+        Refusal::Unresolvable { code, detail } => (ReasonCode::UnresolvableArgument, code, detail),
+        Refusal::Constraint { code, detail } => (ReasonCode::Constraint, code, detail),
+    };
+    let rule = format!("{argument}: {fault}");
+    Box::new(Denial { code, text: format!("argument `{place}`: {detail}"), rule })
 }
 
 /// Failed counts as false in a rule that would loosen the tool's default, and as true in every other.

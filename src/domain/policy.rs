@@ -10,14 +10,14 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use self::{condition::Condition, schema::Schema};
+use self::{argument::Argument, condition::Condition, schema::Schema};
 use super::{
     approval::requirement::Requirement,
-    canon::Kind,
     facts::Voters,
     verdict::{Risk, Verdict},
 };
 
+pub mod argument;
 mod compile;
 pub mod condition;
 mod document;
@@ -147,7 +147,7 @@ pub struct Tool {
     pub schema: Schema,
     /// Whether its schema admits undeclared properties at the top, as `open = true` says.
     pub open: bool,
-    /// The arguments that have a kind, by name.
+    /// The arguments that have a kind. No two of them stand at the same place, or one within the other.
     pub arguments: Vec<Argument>,
     /// Its own rules, in the order of the file; the order never matters.
     pub rules: Vec<Rule>,
@@ -155,15 +155,6 @@ pub struct Tool {
     pub floors: Vec<Rule>,
     /// What an approval of it takes, whatever asked for it.
     pub approval: ApprovalTerms,
-}
-
-/// An argument with a kind.
-#[derive(Debug)]
-pub struct Argument {
-    /// The property's name.
-    pub name: String,
-    /// What gives its value one meaning.
-    pub kind: Kind,
 }
 
 /// A condition and what follows when it is true.
@@ -286,6 +277,11 @@ impl Tool {
     /// Whether it runs commands that nothing confines: such a call is never permitted without an approval.
     pub fn runs_unconfined_commands(&self) -> bool {
         !self.sandboxed && self.arguments.iter().any(|argument| argument.kind.name() == "command")
+    }
+
+    /// Whether what it is called with must be looked up on disk.
+    pub fn looks_at_disk(&self) -> bool {
+        self.arguments.iter().any(|argument| argument.kind.looks_at_disk())
     }
 
     /// Whether some call of it could need an approval.

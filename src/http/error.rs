@@ -465,6 +465,7 @@ fn internal(error: &Error) -> Option<&'static str> {
         | Error::NotEligible(_)
         | Error::ArgsMismatch
         | Error::PolicyChanged(_)
+        | Error::PathMoved(_)
         | Error::ToolUseIdReused
         | Error::IdempotencyConflict
         | Error::AlreadyExecuted(_)
@@ -525,6 +526,12 @@ impl From<Error> for Problem {
                 "policy_changed",
                 "The policy has changed",
                 "Today's policy does not stand behind this approval. Ask /decide again for what it asks for now.",
+            ),
+            Error::PathMoved(_) => Self::conflict(
+                "path_moved",
+                "A path has moved",
+                "On disk a path of this call leads to another place than the one that was approved. Ask /decide \
+                 again.",
             ),
             Error::ToolUseIdReused => Self::conflict(
                 "tool_use_id_reused",

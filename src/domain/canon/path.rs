@@ -1,13 +1,18 @@
-//! The kind `path`: a file path made absolute below `base`, or refused. It never looks at a file system.
+//! The kind `path`: a file path made absolute below `base`, or refused. It never looks at a file system itself.
 //!
 //! Grammar: a POSIX pathname (IEEE Std 1003.1, 4.13 "Pathname Resolution"), absolute or relative to `base`, in which
 //! `.` and repeated slashes stand for nothing and `..` steps back, resolved by text alone and never above `base`. The
 //! executor opens the resolved path without following links (obligations `nofollow` and `resolved_path`), so that
 //! resolving by text and resolving on disk cannot part.
 //!
+//! With `resolve = "filesystem"` the service sees the executor's files: what stands at the path was found out before
+//! the decision ([`PathQuestion`], [`PathFinding`]), and roots and `never` hold for the path as it is written and for
+//! the place it leads to.
+//!
 //! Refused is every spelling that a URL decoder, a Windows API, a shell or a Unicode-folding file system would read as
 //! another file: see `docs/kinds.md`.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::characters::{compatible_form, fold, no_surrounding_space, only_visible};
@@ -30,6 +35,66 @@ pub struct PathKind {
     roots: Vec<Root>,
     never: Vec<Never>,
     case_insensitive: bool,
+    /// Whether the file system tells where a path leads.
+    on_disk: bool,
+}
+
+/// A path whose place on disk must be known before the decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathQuestion {
+    /// The directory that the policy trusts, absolute.
+    pub base: String,
+    /// The path below it: names with `/` between them, none of them `.` or `..`; empty for `base` itself.
+    pub below: String,
+}
+
+/// Where a path leads on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathFinding {
+    /// To this place below `base`, on a way without links: names with `/` between them. What does not exist yet stands
+    /// where it would be made.
+    At(String),
+    /// Nowhere that is known.
+    Failed(PathFailure),
+}
+
+/// Why it is not known where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathFailure {
+    /// `base` is not there, or is no directory.
+    NoBase,
+    /// A link on the way leads out of `base`, or is absolute.
+    LinkOutOfBase,
+    /// A link on the way leads back out of what does not exist.
+    DanglingLink,
+    /// A name on the way is something other than a directory.
+    NotADirectory,
+    /// Too many names or links on the way.
+    TooLong,
+    /// A link holds bytes that are no text.
+    NotUnicode,
+    /// It changed while it was looked at.
+    Changing,
+    /// The service may not look there, or the disk failed.
+    Unreadable,
+}
+
+impl PathFailure {
+    /// The word for it in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoBase => "no_base",
+            Self::LinkOutOfBase => "link_out_of_base",
+            Self::DanglingLink => "dangling_link",
+            Self::NotADirectory => "not_a_directory",
+            Self::TooLong => "too_long",
+            Self::NotUnicode => "not_unicode",
+            Self::Changing => "changing",
+            Self::Unreadable => "unreadable",
+        }
+    }
 }
 
 /// A directory below `base` in which paths are permitted.
@@ -62,15 +127,15 @@ impl PathKind {
         let roots = options.texts("roots");
         let never = options.texts("never").unwrap_or_default();
         let case_insensitive = options.flag("case_insensitive");
-        match options.text("resolve") {
-            None | Some("lexical") => {}
-            Some("filesystem") => options.fault(
-                "resolve",
-                "resolving on the file system is not supported yet",
-                "leave it out, or write resolve = \"lexical\"",
-            ),
-            Some(_) => options.fault("resolve", "there is no such mode", "write resolve = \"lexical\""),
-        }
+        let on_disk = match options.text("resolve") {
+            None | Some("lexical") => false,
+            Some("filesystem") => true,
+            Some(_) => {
+                let hint = "write resolve = \"lexical\", or \"filesystem\" where the service sees the executor's files";
+                options.fault("resolve", "there is no such mode", hint);
+                false
+            }
+        };
         let Some(base) = base else { return options.finish(None) };
         let roots = match roots {
             Some(roots) => roots
@@ -96,23 +161,56 @@ impl PathKind {
                 }
             })
             .collect();
-        options.finish(Some(Self { base, roots, never, case_insensitive }))
+        options.finish(Some(Self { base, roots, never, case_insensitive, on_disk }))
     }
 
-    pub(super) fn resolve(&self, value: &Value) -> Result<Resolution, Refusal> {
+    /// Resolves a path; `found` is where it leads on disk, for those that ask for it.
+    pub(super) fn resolve(&self, value: &Value, found: Option<&PathFinding>) -> Result<Resolution, Refusal> {
+        let names = self.names_of(value)?;
+        let root = self.permitting_root(&names)?;
+        if !self.on_disk {
+            return Ok(self.resolution(&names, root));
+        }
+        let names = names_found(found)?;
+        let root = self.permitting_root(&names)?;
+        Ok(self.resolution(&names, root))
+    }
+
+    /// Whether paths must be looked up on disk.
+    pub(super) const fn looks_at_disk(&self) -> bool {
+        self.on_disk
+    }
+
+    /// What must be known of the disk to resolve a path; nothing when its text alone is refused.
+    pub(super) fn question(&self, value: &Value) -> Option<PathQuestion> {
+        if !self.on_disk {
+            return None;
+        }
+        let names = self.names_of(value).ok()?;
+        self.permitting_root(&names).ok()?;
+        Some(PathQuestion { base: format!("/{}", self.base.join("/")), below: names.join("/") })
+    }
+
+    fn names_of<'t>(&self, value: &'t Value) -> Result<Vec<&'t str>, Refusal> {
         let text = value.as_str().ok_or_else(|| Refusal::unresolvable("not_text", "a path is a string"))?;
         check_characters(text)?;
-        let names = self.names_below_base(text)?;
+        self.names_below_base(text)
+    }
+
+    /// The innermost root that holds this place.
+    fn permitting_root(&self, names: &[&str]) -> Result<&Root, Refusal> {
         let folded: Vec<String> = names.iter().map(|name| fold(name)).collect();
         if self.never.iter().any(|never| never.covers(&folded)) {
             return Err(Refusal::constraint("never", "the policy never permits this path"));
         }
-        let root = self
-            .roots
+        self.roots
             .iter()
-            .filter(|root| self.begins_with(&names, &root.names))
+            .filter(|root| self.begins_with(names, &root.names))
             .max_by_key(|root| root.names.len())
-            .ok_or_else(outside_roots)?;
+            .ok_or_else(outside_roots)
+    }
+
+    fn resolution(&self, names: &[&str], root: &Root) -> Resolution {
         let mut path = String::new();
         for name in self.base.iter().map(String::as_str).chain(names.iter().copied()) {
             path.push('/');
@@ -126,7 +224,7 @@ impl PathKind {
         obligations.insert("nofollow".to_owned(), Value::Bool(true));
         obligations.insert("resolved_path".to_owned(), Value::String(path.clone()));
         let value = json!({ "path": path, "root": root.declared, "name": name, "extension": extension(name) });
-        Ok(Resolution { value, obligations })
+        Resolution { value, obligations }
     }
 
     /// The names below `base`, with `.`, `..` and repeated slashes resolved.
@@ -142,6 +240,12 @@ impl PathKind {
         for name in written {
             if name == ".." {
                 names.pop().ok_or_else(outside_roots)?;
+                if self.on_disk {
+                    return Err(Refusal::unresolvable(
+                        "parent_step",
+                        "`..` in it means another directory where the name before it is a link",
+                    ));
+                }
             } else {
                 check_name(name)?;
                 names.push(name);
@@ -174,6 +278,29 @@ impl Never {
             }
         }
     }
+}
+
+/// The names of the place that was found, held to the same rules as a path that is written.
+fn names_found(found: Option<&PathFinding>) -> Result<Vec<&str>, Refusal> {
+    let place = match found {
+        None => return Err(Refusal::unresolvable("not_looked_up", "it was not found out where the path leads")),
+        Some(PathFinding::Failed(failure)) => {
+            return Err(Refusal::unresolvable(failure.as_str(), "on disk the path leads nowhere that is known"));
+        }
+        Some(PathFinding::At(place)) => place,
+    };
+    if place.is_empty() {
+        return Ok(Vec::new());
+    }
+    check_characters(place)?;
+    let names: Vec<&str> = place.split('/').collect();
+    for name in &names {
+        if matches!(*name, "" | "." | "..") {
+            return Err(Refusal::unresolvable("not_a_place", "what was found on disk is no place"));
+        }
+        check_name(name)?;
+    }
+    Ok(names)
 }
 
 fn outside_roots() -> Refusal {

@@ -10,13 +10,14 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Agent, ApprovalTerms, Argument, Caps, Fault, Loaded, Policy, PolicyVersion, Rule, Severity, SourceFile, Tool,
+    Agent, ApprovalTerms, Caps, Fault, Loaded, Policy, PolicyVersion, Rule, Severity, SourceFile, Tool,
+    argument::{Argument, steps_of},
     condition::{Condition, ConditionFault, Scope},
     fault::{Faults, Place, character_in_string},
     lint,
     manifest::{self, AgentEntry, ApprovalEntry, ArgumentEntry, At, FloorEntry, Manifest, RuleEntry, ToolEntry},
     names,
-    schema::{JsonType, Place as Found, Schema, Step},
+    schema::{Place as Found, Schema, Step},
     unsupported,
 };
 use crate::domain::{
@@ -317,44 +318,71 @@ impl<'m> Compiling<'m, '_, '_> {
     fn arguments(&mut self, tool: &'m ToolEntry, schema: Option<&Schema>) -> (Vec<Argument>, Vec<&'m String>) {
         let mut arguments = Vec::new();
         let mut faulty = Vec::new();
+        let mut taken: Vec<(Vec<Step>, &ArgumentEntry)> = Vec::new();
         for entry in &tool.arguments {
-            if let Some(schema) = schema {
-                self.declared(tool, entry, schema);
+            let kind = self.kind(tool, entry);
+            let steps = self.place(tool, entry, kind.as_ref(), schema);
+            if let Some(steps) = &steps {
+                let within = |(other, _): &&(Vec<Step>, _)| steps.iter().zip(other).all(|(one, other)| one == other);
+                if let Some((_, first)) = taken.iter().find(within) {
+                    let place = self.faults.describe(&first.name.at);
+                    let hint = format!("the other is at {place}; a value has one kind: keep the one that covers it");
+                    let message = format!(
+                        "`{}` and `{}` of {} are the same argument, or one within the other",
+                        first.name.value, entry.name.value, tool.name.value
+                    );
+                    self.faults.error(&entry.name.at, message, hint);
+                }
+                taken.push((steps.clone(), entry));
             }
-            match self.kind(tool, entry) {
-                Some(kind) => arguments.push(Argument { name: entry.name.value.clone(), kind }),
-                None => faulty.push(&entry.name.value),
+            match (kind, steps, schema) {
+                (Some(kind), Some(steps), Some(schema)) => {
+                    arguments.push(Argument::new(entry.name.value.clone(), kind, steps, schema));
+                }
+                _ => faulty.push(&entry.name.value),
             }
         }
         (arguments, faulty)
     }
 
-    /// Checks that an argument with a kind is a property that can hold text.
-    fn declared(&mut self, tool: &ToolEntry, entry: &ArgumentEntry, schema: &Schema) {
+    /// Where an argument with a kind stands: at a place that the schema declares and whose values the kind can take.
+    fn place(
+        &mut self,
+        tool: &ToolEntry,
+        entry: &ArgumentEntry,
+        kind: Option<&Kind>,
+        schema: Option<&Schema>,
+    ) -> Option<Vec<Step>> {
         let At { value: name, at } = &entry.name;
-        if name.starts_with('/') {
-            return;
-        }
-        match schema.at(&[Step::Property(name.clone())]) {
+        let steps = match steps_of(name) {
+            Ok(steps) => steps,
+            Err(message) => {
+                let hint = "write a property's name, or a pointer such as \"/items/*/path\"";
+                self.faults.error(at, format!("`{name}` leads nowhere: {message}"), hint);
+                return None;
+            }
+        };
+        match schema?.at(&steps) {
             Found::Unknown | Found::Open => {
-                let hint = "a kind is given to a property that the schema declares";
+                let hint = "a kind is given to what the schema declares: a property, or \"/list/*\" for each item";
                 self.faults.error(at, format!("the schema of {} has no property `{name}`", tool.name.value), hint);
+                None
             }
             Found::Known(typed) => {
-                let texts = [JsonType::String, JsonType::Array, JsonType::Object];
-                if !texts.iter().any(|text| typed.types.contains(text)) {
-                    let hint = "every value of it would be refused; mend its type in the schema";
-                    self.faults.error(at, format!("`{name}` of {} cannot hold text", tool.name.value), hint);
+                let takes = kind?.takes();
+                if !typed.types.iter().any(|json_type| takes.contains(&json_type.as_str())) {
+                    let hint =
+                        format!("every value of it would be refused: a {} is {}", kind?.name(), takes.join(" or "));
+                    self.faults.error(at, format!("`{name}` of {} cannot hold such a value", tool.name.value), hint);
+                    return None;
                 }
+                Some(steps)
             }
         }
     }
 
     fn kind(&mut self, tool: &ToolEntry, entry: &ArgumentEntry) -> Option<Kind> {
         let declaration = &entry.declaration;
-        if unsupported::kind(self.faults, &declaration.value_at("/kind"), entry.kind().unwrap_or_default()) {
-            return None;
-        }
         match Kind::compile(declaration.value.as_object()?) {
             Ok(kind) => Some(kind),
             Err(found) => {
@@ -519,23 +547,19 @@ struct ToolScope<'t> {
     open: bool,
 }
 
-impl ToolScope<'_> {
-    fn kind(&self, argument: &str) -> Option<&Kind> {
-        self.arguments.iter().find(|declared| declared.name == argument).map(|declared| &declared.kind)
-    }
-}
-
 impl Scope for ToolScope<'_> {
     fn argument(&self, path: &[Step]) -> Found {
         self.schema.at(path)
     }
 
     fn resolved(&self, argument: &str) -> Option<Shape> {
-        self.kind(argument).map(Kind::shape)
+        self.arguments.iter().find(|declared| declared.name == argument).map(Argument::shape)
     }
 
     fn replaced_by_resolved(&self, argument: &str) -> bool {
-        self.kind(argument).is_some_and(Kind::replaces_raw_value)
+        // A property may be declared by its name or by a pointer.
+        let Ok(steps) = steps_of(argument) else { return false };
+        self.arguments.iter().any(|declared| declared.kind.replaces_raw_value() && declared.stands_at(&steps))
     }
 
     fn var(&self, name: &str) -> Option<&Value> {

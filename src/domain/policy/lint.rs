@@ -149,7 +149,7 @@ fn arguments(entry: &ToolEntry, tool: &Tool, faults: &mut Faults<'_>) {
     for property in tool.schema.properties() {
         let folded = property.to_lowercase();
         let Some((_, kind)) = PROGRAMS.iter().find(|(name, _)| *name == folded) else { continue };
-        let declared = entry.arguments.iter().any(|argument| argument.name.value == property);
+        let declared = tool.arguments.iter().any(|argument| argument.stands_below(&property));
         let holds_text = match tool.schema.at(&[Step::Property(property.clone())]) {
             Found::Known(typed) => typed.types.contains(&JsonType::String) || typed.types.contains(&JsonType::Array),
             Found::Unknown | Found::Open => false,
@@ -198,11 +198,19 @@ fn floors(manifest: &Manifest, policy: &Policy, faults: &mut Faults<'_>) {
     }
 }
 
-/// The names before each `method` in a condition, such as `resolved.to` before `.all(`.
+/// The names before each `method` in a condition, such as `resolved.to` or `resolved["/to/*"]` before `.all(`.
 fn receivers<'s>(source: &'s str, method: &str) -> Vec<&'s str> {
     let before = source.match_indices(method).map(|(at, _)| source.get(..at).unwrap_or_default());
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    before.map(|before| before.get(before.trim_end_matches(name).len()..).unwrap_or_default()).collect()
+    let receiver = |before: &'s str| {
+        let start = if before.ends_with(']') {
+            before.rfind("resolved[").unwrap_or(before.len())
+        } else {
+            before.trim_end_matches(name).len()
+        };
+        before.get(start..).unwrap_or_default()
+    };
+    before.map(receiver).collect()
 }
 
 /// The text up to the closing bracket after each `function` in a condition.
@@ -222,8 +230,13 @@ fn literals<'s>(source: &'s str, function: &str) -> Vec<&'s str> {
     after.filter_map(literal).collect()
 }
 
-/// Whether the list that a condition calls `args.A..` or `resolved.A` can be empty.
+/// Whether the list that a condition calls `args.A..`, `resolved.A` or `resolved["/A/*"]` can be empty.
 fn can_be_empty(list: &str, tool: &Tool) -> bool {
+    if let Some(key) = list.strip_prefix("resolved[").and_then(|rest| rest.strip_suffix(']')) {
+        let key = key.trim().trim_matches(['"', '\'']);
+        let declared = tool.arguments.iter().find(|argument| argument.name == key);
+        return declared.is_some_and(|argument| argument.can_be_empty(&tool.schema));
+    }
     let Some(path) = list.strip_prefix("args.").or_else(|| list.strip_prefix("resolved.")) else { return false };
     let steps: Vec<_> = path.split('.').map(|name| Step::Property(name.to_owned())).collect();
     tool.schema.can_be_empty_list(&steps)

@@ -41,6 +41,21 @@ pub enum JsonType {
     Object,
 }
 
+impl JsonType {
+    /// Its name in schemas.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::String => "string",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+}
+
 /// What the schema says about the values at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed {

@@ -25,9 +25,6 @@ const KEYS: [(Section, &str); 10] = [
     (Section::Approval, "escalate_after"),
 ];
 
-/// Argument kinds that are known and not there yet.
-const KINDS: [&str; 4] = ["hostname", "sql", "money", "text"];
-
 /// The known keys of `section` that are not read yet.
 pub(super) fn keys(section: Section) -> impl Iterator<Item = &'static str> {
     KEYS.into_iter().filter(move |(of, _)| *of == section).map(|(_, key)| key)
@@ -38,29 +35,12 @@ pub(super) fn report(faults: &mut Faults<'_>, at: &Place, what: &str) {
     faults.error(at, format!("{what}: not supported yet"), HINT);
 }
 
-/// Reports an argument kind that is known and not there yet; `false` when `kind` is none of them.
-pub(super) fn kind(faults: &mut Faults<'_>, at: &Place, kind: &str) -> bool {
-    let later = KINDS.contains(&kind);
-    if later {
-        report(faults, at, &format!("the kind `{kind}`"));
-    }
-    later
-}
-
 /// Reports whether what a tool says needs something that is not there yet.
 pub(super) fn tool(faults: &mut Faults<'_>, tool: &ToolEntry) {
     if let Some(labels) = &tool.labels
         && !labels.value.is_empty()
     {
         report(faults, &labels.at, &format!("`labels` of tools.{}", tool.name.value));
-    }
-    for argument in &tool.arguments {
-        if argument.name.value.starts_with('/') {
-            report(faults, &argument.name.at, "a JSON Pointer as the name of an argument");
-        }
-        if argument.declaration.value.get("resolve").is_some_and(|resolve| resolve == "filesystem") {
-            report(faults, &argument.declaration.value_at("/resolve"), "resolve = \"filesystem\"");
-        }
     }
 }
 

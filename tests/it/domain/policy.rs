@@ -1,5 +1,6 @@
 //! Mirrors `src/domain/policy`.
 
+mod argument;
 mod compile;
 mod condition;
 mod lint;

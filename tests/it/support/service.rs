@@ -26,6 +26,7 @@ use countersign::{
         identity::{GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName, Role},
         policy::{Policy, SourceFile},
     },
+    filesystem::Disk,
     http::{
         self,
         state::{HttpParts, HttpSettings, HttpState},
@@ -171,6 +172,7 @@ impl Service {
             clock: Arc::<ManualClock>::clone(&clock),
             entropy: Arc::new(CountingEntropy::new(1)),
             permits: Arc::new(PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[7; 32]).unwrap(), Vec::new())),
+            paths: Arc::new(Disk::default()),
             log,
             policy: Policy::load(&policy_files()).unwrap().policy,
             reviewers: ReviewerDirectory::new([reviewer("ana", &["leads"]), reviewer("ben", &[])]).unwrap(),

@@ -39,6 +39,7 @@ use countersign::{
         ids::{ClaimId, KeyId, RunId, ToolUseId},
         policy::{Policy, SourceFile},
     },
+    filesystem::Disk,
     storage::Engine,
 };
 use serde_json::{Map, Value};
@@ -316,6 +317,7 @@ impl World {
             clock: Arc::<ManualClock>::clone(&clock),
             entropy: setup.entropy.unwrap_or_else(|| Arc::new(CountingEntropy::new(seed))),
             permits: Arc::new(signer),
+            paths: Arc::new(Disk::default()),
             log,
             policy: policy(&setup.policy),
             reviewers,

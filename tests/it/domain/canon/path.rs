@@ -234,7 +234,6 @@ fn options_that_cannot_work_are_faults() {
     assert_eq!(with(json!({ "never": ["private/"] })), item("never", 0));
     assert_eq!(with(json!({ "never": ["C:\\a"] })), item("never", 0));
     assert_eq!(with(json!({ "case_insensitive": "yes" })), named("case_insensitive"));
-    assert_eq!(with(json!({ "resolve": "filesystem" })), named("resolve"));
     assert_eq!(with(json!({ "resolve": "magic" })), named("resolve"));
     assert_eq!(with(json!({ "nevr": ["a"] })), named("nevr"));
 }

@@ -308,7 +308,7 @@ fn a_fault_in_the_options_of_a_kind_is_told_at_its_place() {
 #[test]
 fn a_kind_goes_with_a_property_that_can_hold_text() {
     assert_refused(&with_tool("arguments.too.kind = \"email\"\n"), "has no property `too`");
-    assert_refused(&with_tool("arguments.n.kind = \"email\"\n"), "cannot hold text");
+    assert_refused(&with_tool("arguments.n.kind = \"email\"\n"), "cannot hold such a value");
 }
 
 #[test]
@@ -439,12 +439,6 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
         rule("escalate_after = \"1h\""),
         with_rule("\"x\" in run.labels", "deny", ""),
         with_rule("run.id == \"x\"", "deny", ""),
-        with_tool("arguments.to.kind = \"hostname\"\n"),
-        with_tool("arguments.to.kind = \"sql\"\n"),
-        with_tool("arguments.to.kind = \"money\"\n"),
-        with_tool("arguments.to.kind = \"text\"\n"),
-        with_tool("[tools.t.arguments.to]\nkind = \"path\"\nbase = \"/srv\"\nroots = [\"a\"]\nresolve = \"filesystem\"\n"),
-        with_tool("[tools.t.arguments.\"/to/*/x\"]\nkind = \"email\"\n"),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", writeOnly = true } } }\n".to_owned(),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", x-secret = true } } }\n".to_owned(),
     ];

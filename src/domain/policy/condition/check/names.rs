@@ -218,6 +218,11 @@ impl Checker<'_> {
             let hint = "secret properties are never stored, so a rule on one could not be explained";
             self.fault(id, format!("`{}` is secret; a condition must not read it", readable(path)), hint);
         }
+        self.refuse_raw(id, path);
+    }
+
+    /// Refuses the raw value of an argument with a kind in a rule that loosens.
+    pub(super) fn refuse_raw(&mut self, id: u64, path: &[Step]) {
         if self.scope.loosens() {
             let replaced = (1..=path.len())
                 .filter_map(|length| path.get(..length))

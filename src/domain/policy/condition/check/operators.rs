@@ -151,6 +151,10 @@ impl Checker<'_> {
                 self.fault(list.id, "nothing is in an empty list", "put something into it, or write `false`");
             }
             Some(known) => {
+                if let Origin::Argument(path) = &known.origin {
+                    // The items are read, and not the list alone.
+                    self.refuse_raw(list.id, path);
+                }
                 self.compare(id, (item.id, &item_known), (list.id, &known), COMPARABLE, "`in`");
                 if let Node::Constant(Value::Array(values)) = &list_node
                     && let Some(mut texts) = values.iter().map(text).collect::<Option<Vec<_>>>()
