@@ -6,11 +6,11 @@ use countersign::{app::decide_call::DecideAnswer, domain::ids::RunId, storage::E
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::world::{Setup, World};
+use super::world::World;
 
 /// What the replay reads of a suite.
 #[derive(Deserialize)]
-struct Suite {
+pub(crate) struct Suite {
     user_tasks: Vec<UserTask>,
     injection_tasks: Vec<InjectionTask>,
 }
@@ -62,17 +62,20 @@ pub(crate) struct Figures {
     pub(crate) refused: Vec<(String, String)>,
 }
 
-/// Replays a suite under `policy`; `None`, said clearly, where there is no suite.
-pub(crate) async fn replay(suite: &str, policy: &str) -> Option<Figures> {
+/// A suite; `None`, said clearly, where there is none.
+pub(crate) fn suite(name: &str) -> Option<Arc<Suite>> {
     let Some(folder) = std::env::var_os("COUNTERSIGN_AGENTDOJO") else {
-        println!("SKIPPED the replay of {suite}: COUNTERSIGN_AGENTDOJO is not set, so nothing was checked");
+        println!("SKIPPED the replay of {name}: COUNTERSIGN_AGENTDOJO is not set, so nothing was checked");
         return None;
     };
-    let path = PathBuf::from(folder).join(format!("{suite}.json"));
+    let path = PathBuf::from(folder).join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let suite = Arc::new(serde_json::from_str::<Suite>(&text).unwrap());
-    let world = Arc::new(World::with(Engine::Sqlite, Setup::with_policy(policy)).await);
-    Some(Replay { world, suite }.figures().await)
+    Some(Arc::new(serde_json::from_str(&text).unwrap()))
+}
+
+/// Replays a suite in a world whose policy is that of the suite.
+pub(crate) async fn replay(world: World, suite: Arc<Suite>) -> Figures {
+    Replay { world: Arc::new(world), suite }.figures().await
 }
 
 #[derive(Clone)]
