@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use countersign::{app::decide_call::DecideAnswer, domain::ids::RunId, storage::Engine};
+use countersign::{app::decide_call::DecideAnswer, domain::ids::RunId};
 use serde::Deserialize;
 use serde_json::Value;
 
