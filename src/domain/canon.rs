@@ -119,6 +119,16 @@ pub enum Shape {
     List(&'static [(&'static str, FieldType)], u64),
 }
 
+impl Shape {
+    /// How many records there may be.
+    pub const fn most_items(self) -> u64 {
+        match self {
+            Self::Record(_) => 1,
+            Self::List(_, most) => most,
+        }
+    }
+}
+
 /// The names by which a policy calls the kinds.
 const NAMES: &str = "command, email, hostname, money, path, sql, text, url";
 

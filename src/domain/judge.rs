@@ -118,7 +118,8 @@ impl Draft {
                     self.judgement.resolved.insert(name.clone(), resolved);
                 }
                 Values::Each(values) => {
-                    let mut all = Vec::with_capacity(values.len());
+                    let most = argument.shape().most_items();
+                    let mut all = Vec::new();
                     for (pointer, value) in values {
                         let resolved = self.resolve_one(argument, &pointer, value, args, facts)?;
                         if let Value::Array(several) = resolved {
@@ -126,6 +127,10 @@ impl Draft {
                             all.extend(several);
                         } else {
                             all.push(resolved);
+                        }
+                        if u64::try_from(all.len()).unwrap_or(u64::MAX) > most {
+                            let detail = format!("it leads to more than {most} values");
+                            return Err(denial(name, name, Refusal::unresolvable("too_many_values", detail)));
                         }
                     }
                     self.judgement.resolved.insert(name.clone(), Value::Array(all));

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::schema::{JsonType, Place as Found, Schema, Step};
 use crate::domain::canon::{Kind, Refusal, Shape};
 
-/// The items that a list without `maxItems` is taken to have at most, where its length counts.
-const LIST_WITHOUT_BOUND: u64 = 1_000;
+/// How many values a pointer may lead to where not every list on its way has a `maxItems`.
+const MOST_WITHOUT_BOUND: u64 = 1_000;
 
 /// An argument with a kind.
 #[derive(Debug)]
@@ -38,7 +38,8 @@ impl Argument {
         Self { name, kind, steps, most }
     }
 
-    /// What `resolved` holds under its key.
+    /// What `resolved` holds under its key. A list that comes out longer than this says is refused: each of its values
+    /// costs work, and more room in the log than it takes in the request.
     pub fn shape(&self) -> Shape {
         match (self.kind.shape(), self.most) {
             (shape, None) => shape,
@@ -170,13 +171,12 @@ fn step(token: &str) -> Option<Step> {
     Some(Step::Property(name))
 }
 
-/// How many values these steps lead to at most.
+/// How many values these steps may lead to.
 fn most_values(steps: &[Step], schema: &Schema) -> u64 {
     let lists = steps.iter().enumerate().filter(|(_, step)| **step == Step::Item);
-    lists
-        .map(|(depth, _)| match schema.at(steps.get(..depth).unwrap_or_default()) {
-            Found::Known(typed) => typed.max_items.unwrap_or(LIST_WITHOUT_BOUND),
-            Found::Open | Found::Unknown => LIST_WITHOUT_BOUND,
-        })
-        .fold(1, u64::saturating_mul)
+    let bounds = lists.map(|(depth, _)| match schema.at(steps.get(..depth).unwrap_or_default()) {
+        Found::Known(typed) => typed.max_items,
+        Found::Open | Found::Unknown => None,
+    });
+    bounds.collect::<Option<Vec<_>>>().map_or(MOST_WITHOUT_BOUND, |all| all.into_iter().fold(1, u64::saturating_mul))
 }

@@ -195,13 +195,27 @@ fn in_reads_the_items_of_a_list_as_well() {
 
 #[test]
 fn a_list_costs_as_much_as_it_can_hold() {
-    // 30 items of 5 tags each are few; a list without a bound counts 1,000.
+    // 30 items of 5 tags each are few; 30 of 500 are not.
     let when = r#"resolved["/items/*/tags/*"].all(t, size(t.hosts) == 0 && size(t.addresses) == 0)"#;
     policy(&(argument("/items/*/tags/*", "kind = \"text\"") + &rule(when, "allow")));
-    let unbounded = SCHEMA.replace("maxItems = 30, ", "").replace("maxItems = 5, ", "");
-    let text = unbounded + &argument("/items/*/tags/*", "kind = \"text\"") + &rule(when, "allow");
+    let long = SCHEMA.replace("maxItems = 5, ", "maxItems = 500, ");
+    let text = long + &argument("/items/*/tags/*", "kind = \"text\"") + &rule(when, "allow");
     let found = Policy::load(&[SourceFile { path: "p.toml".to_owned(), text }]).unwrap_err();
     assert!(found[0].message.contains("steps"), "{found:#?}");
+}
+
+#[test]
+fn more_values_than_a_list_may_hold_deny() {
+    let unbounded = SCHEMA.replace("maxItems = 30, ", "");
+    let text = unbounded + &argument("/items/*/path", PATHS) + &argument("/recipients/*", EMAILS);
+    let policy = Policy::load(&[SourceFile { path: "p.toml".to_owned(), text }]).unwrap().policy;
+    let paths = |count: usize| json!({ "items": vec![json!({ "path": "a" }); count] });
+    assert_eq!(judged(&policy, paths(1000)).reason.code, ReasonCode::Default);
+    let over = judged(&policy, paths(1001));
+    assert_eq!(over.reason.rule.as_deref(), Some("/items/*/path: too_many_values"));
+    let many = vec!["a@b.example"; 600].join(",");
+    let over = judged(&policy, json!({ "recipients": [many, many] }));
+    assert_eq!(over.reason.rule.as_deref(), Some("/recipients/*: too_many_values"));
 }
 
 #[test]
