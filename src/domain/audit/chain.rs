@@ -151,7 +151,7 @@ fn canonical(seq: i64, entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
         }),
         code: code.as_ref(),
         decision: *decision,
-        detail: &*RawValue::from_string(detail)?,
+        detail: &RawValue::from_string(detail)?,
         event: *event,
         payload: *payload,
         policy_version: policy_version.as_deref(),
