@@ -3,6 +3,8 @@
 //! Run with `cargo bench --bench kinds`. It prints a table for `docs/performance.md` and asserts nothing. The last
 //! column compares the whole value with a quarter of it: about 4 is linear, 16 would be quadratic.
 
+#![expect(clippy::panic, reason = "a benchmark that cannot begin ends here")]
+
 use std::{
     hint::black_box,
     time::{Duration, Instant},

@@ -93,9 +93,9 @@ fn without_a_rule_the_risk_decides_or_what_the_policy_says_instead() {
 fn a_paused_agent_and_an_ended_run_may_use_nothing() {
     let policy = tool("read", "");
     let call = call_of("bot", "t", json!({}));
-    let paused = Facts { agent_paused: true, run: None };
+    let paused = Facts { agent_paused: true, ..Facts::default() };
     assert_eq!(outcome(&judge(&policy, &call, &paused, START)), (Verdict::Deny, ReasonCode::AgentPaused, None));
-    let ended = Facts { agent_paused: false, run: Some(RunFacts { ended: true, value: json!({}) }) };
+    let ended = Facts { run: Some(RunFacts { ended: true, value: json!({}) }), ..Facts::default() };
     assert_eq!(outcome(&judge(&policy, &call, &ended, START)), (Verdict::Deny, ReasonCode::RunEnded, None));
 }
 
