@@ -3,6 +3,8 @@
 //! Each is marked `cfg(test)` so that the lints which forbid panics know it, its plain functions included, for a test.
 
 #[cfg(test)]
+mod agentdojo;
+#[cfg(test)]
 mod app;
 #[cfg(test)]
 mod auth;

@@ -1,5 +1,6 @@
 //! What tests of several modules share.
 
+pub(crate) mod agentdojo;
 pub(crate) mod broken_store;
 pub(crate) mod clock;
 pub(crate) mod entropy;
