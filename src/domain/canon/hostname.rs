@@ -21,6 +21,8 @@ use super::{FieldType, OptionFault, Refusal, Resolution, Shape};
 
 /// No host in text form is longer, U-labels in UTF-8 included.
 const LONGEST_HOST: usize = 1024;
+/// The longest label of a host, in characters (RFC 1035, 2.3.4); as an A-label none is shorter than written.
+const LONGEST_LABEL: usize = 63;
 
 /// IPv4 networks nothing of which is a public host, from IANA's registry; the last is Azure's metadata address.
 const NOT_PUBLIC_V4: [Ipv4Net; 17] = [
@@ -103,6 +105,13 @@ impl Host {
         }
         if text.split('.').any(|label| label.is_empty() || label.starts_with('-') || label.ends_with('-')) {
             return Err(Refusal::unresolvable("host_label", "a label of the host is empty or begins or ends with `-`"));
+        }
+        // The time to decode a label grows with the square of its length.
+        if text.split('.').any(|label| label.chars().count() > LONGEST_LABEL) {
+            return Err(Refusal::unresolvable(
+                "too_long",
+                format!("a label of a host has at most {LONGEST_LABEL} characters"),
+            ));
         }
         if ends_in_number(text) {
             return match text.parse::<Ipv4Addr>() {

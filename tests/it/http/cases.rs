@@ -1,6 +1,7 @@
 //! Ways in which arguments deceive, asked of `/decide`: each answer, and the reason that the log gives for it.
 
 mod command;
+mod corpora;
 mod email;
 mod extra;
 mod identity;

@@ -164,7 +164,7 @@ fn names_that_resolvers_could_read_differently_are_refused() {
     ] {
         assert_eq!(unresolvable(&any_host(), host), code, "{host:?}");
     }
-    assert_eq!(unresolvable(&any_host(), "a".repeat(64) + ".com"), "host_name");
+    assert_eq!(unresolvable(&any_host(), "a".repeat(64) + ".com"), "too_long");
     assert_eq!(unresolvable(&any_host(), json!(["a.com"])), "not_text");
 }
 

@@ -117,6 +117,14 @@ async fn a_host_of_mixed_scripts_is_denied_and_one_host_in_two_spellings_is_one(
 }
 
 #[tokio::test]
+async fn a_label_that_no_name_can_have_is_denied_before_it_is_decoded() {
+    let desk = Desk::under(POLICY).await;
+    let long = format!("https://xn--{}.docs.example/", "a".repeat(900));
+    desk.denied("fetch", url(&long), "unresolvable_argument", "url: too_long").await;
+    desk.allowed("fetch", url(&format!("https://{}.docs.example/", "a".repeat(63)))).await;
+}
+
+#[tokio::test]
 async fn only_the_schemes_and_ports_that_are_listed_are_taken() {
     let desk = Desk::under(POLICY).await;
     for other in [
