@@ -37,8 +37,14 @@ fuzz_target!(|input: &str| {
         assert_eq!(statements, ["read"], "{name}: a read is one statement");
         // At the end of the text a comment may be open, which a line break closes.
         assert_eq!(read(kind, &format!(" \n{input}\n ")), Some(value), "{name}: space makes another statement of it");
+        // To SQLite a comment may be open at the end of the text; what closes it does no harm in a line comment.
+        let closing = if effect(kind, &format!("{input} */")) == "read" { " */" } else { "" };
         for added in ["DELETE FROM t", "DROP TABLE t", "SELECT pg_sleep(9)", "SET x = 1", "SELECT 1"] {
-            assert_ne!(effect(kind, &format!("{input}\n;\n{added}")), "read", "{name}: {added} is hidden by it");
+            assert_ne!(
+                effect(kind, &format!("{input}{closing}\n;\n{added}")),
+                "read",
+                "{name}: {added} is hidden by it"
+            );
             assert_ne!(effect(kind, &format!("{added}\n;\n{input}")), "read", "{name}: {added} is hidden before it");
         }
         if *name == "generic" {
