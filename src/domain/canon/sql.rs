@@ -239,7 +239,12 @@ impl SqlKind {
         let readers_agree = text_is_unambiguous(text) && tokens.iter().all(|token| self.is_unambiguous(token));
         let plain_words = !holds_statement_word(&tokens, self.dialect);
         quote_pragma_argument(&mut tokens);
-        let statements = Parser::new(dialect.as_ref()).with_tokens(tokens).parse_statements().ok()?;
+        let mut parser = Parser::new(dialect.as_ref()).with_tokens(tokens);
+        let statements = parser.parse_statements().ok()?;
+        // At the word END the parser stops and leaves the rest unread, where MySQL and SQLite see a plain name.
+        if parser.peek_token_ref().token != Token::EOF {
+            return None;
+        }
         Some(Parsed { statements, readers_agree, plain_words })
     }
 
