@@ -121,8 +121,8 @@ impl EmailKind {
         }
         let (local, domain) = parse_address(address)?;
         let local = match local.split_once('+') {
-            Some(("", _)) if self.strip_tags => {
-                return Err(Refusal::unresolvable("local_part", "without its tag the local part is empty"));
+            Some((mailbox, _)) if self.strip_tags && (mailbox.is_empty() || mailbox.ends_with('.')) => {
+                return Err(Refusal::unresolvable("local_part", "without its tag the local part is no plain one"));
             }
             Some((mailbox, _)) if self.strip_tags => mailbox.to_owned(),
             Some(_) | None => local,

@@ -169,11 +169,11 @@ impl PathKind {
         let names = self.names_of(value)?;
         let root = self.permitting_root(&names)?;
         if !self.on_disk {
-            return Ok(self.resolution(&names, root));
+            return self.resolution(&names, root);
         }
         let names = names_found(found)?;
         let root = self.permitting_root(&names)?;
-        Ok(self.resolution(&names, root))
+        self.resolution(&names, root)
     }
 
     /// Whether paths must be looked up on disk.
@@ -210,7 +210,7 @@ impl PathKind {
             .ok_or_else(outside_roots)
     }
 
-    fn resolution(&self, names: &[&str], root: &Root) -> Resolution {
+    fn resolution(&self, names: &[&str], root: &Root) -> Result<Resolution, Refusal> {
         let mut path = String::new();
         for name in self.base.iter().map(String::as_str).chain(names.iter().copied()) {
             path.push('/');
@@ -219,12 +219,15 @@ impl PathKind {
         if path.is_empty() {
             path.push('/');
         }
+        if path.len() > LONGEST_PATH {
+            return Err(too_long());
+        }
         let name = names.last().copied().or(self.base.last().map(String::as_str)).unwrap_or_default();
         let mut obligations = Map::new();
         obligations.insert("nofollow".to_owned(), Value::Bool(true));
         obligations.insert("resolved_path".to_owned(), Value::String(path.clone()));
         let value = json!({ "path": path, "root": root.declared, "name": name, "extension": extension(name) });
-        Resolution { value, obligations }
+        Ok(Resolution { value, obligations })
     }
 
     /// The names below `base`, with `.`, `..` and repeated slashes resolved.
@@ -257,7 +260,7 @@ impl PathKind {
     fn begins_with(&self, names: &[&str], start: &[String]) -> bool {
         names.len() >= start.len()
             && names.iter().zip(start).all(|(name, wanted)| {
-                if self.case_insensitive { fold(name) == fold(wanted) } else { *name == wanted.as_str() }
+                *name == wanted.as_str() || (self.case_insensitive && differ_in_case_alone(name, wanted))
             })
     }
 }
@@ -303,8 +306,18 @@ fn names_found(found: Option<&PathFinding>) -> Result<Vec<&str>, Refusal> {
     Ok(names)
 }
 
+/// Whether two names differ in nothing but case. [`fold`] makes one of more names than any file system does, which is
+/// right for what is forbidden and wrong for what is permitted.
+fn differ_in_case_alone(name: &str, wanted: &str) -> bool {
+    name.to_lowercase() == wanted.to_lowercase() && name.to_uppercase() == wanted.to_uppercase()
+}
+
 fn outside_roots() -> Refusal {
     Refusal::constraint("outside_roots", "the path lies outside the roots")
+}
+
+fn too_long() -> Refusal {
+    Refusal::unresolvable("too_long", format!("a path has at most {LONGEST_PATH} bytes"))
 }
 
 /// What follows the last dot of a name, in lower case; a leading dot begins a name and not an extension.
@@ -321,7 +334,7 @@ fn check_characters(text: &str) -> Result<(), Refusal> {
         return Err(Refusal::unresolvable("empty", "a path is not empty"));
     }
     if text.len() > LONGEST_PATH {
-        return Err(Refusal::unresolvable("too_long", format!("a path has at most {LONGEST_PATH} bytes")));
+        return Err(too_long());
     }
     only_visible(text)?;
     no_surrounding_space(text)?;

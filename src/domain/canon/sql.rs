@@ -239,7 +239,12 @@ impl SqlKind {
         let readers_agree = text_is_unambiguous(text) && tokens.iter().all(|token| self.is_unambiguous(token));
         let plain_words = !holds_statement_word(&tokens, self.dialect);
         quote_pragma_argument(&mut tokens);
-        let statements = Parser::new(dialect.as_ref()).with_tokens(tokens).parse_statements().ok()?;
+        let mut parser = Parser::new(dialect.as_ref()).with_tokens(tokens);
+        let statements = parser.parse_statements().ok()?;
+        // At the word END the parser stops and leaves the rest unread, where MySQL and SQLite see a plain name.
+        if parser.peek_token_ref().token != Token::EOF {
+            return None;
+        }
         Some(Parsed { statements, readers_agree, plain_words })
     }
 
@@ -393,7 +398,7 @@ fn holds_statement_word(tokens: &[Token], dialect: SqlDialect) -> bool {
         if begins && !(explaining && place == 1) {
             return true;
         }
-        explaining = place == 0 && is_one_of(word, "EXPLAIN");
+        explaining = place == 0 && !may_be_mssql && is_one_of(word, "EXPLAIN");
         place += 1;
     }
     false
@@ -482,8 +487,14 @@ impl<'k> Proof<'k> {
         match statement {
             Statement::Query(_) => Effect::Read,
             Statement::Explain { analyze: false, options: None, statement, .. } if dialect != SqlDialect::Mssql => {
+                // SQL Server takes EXPLAIN for a procedure, fails to find it, and runs what follows.
+                let may_be_run = dialect == SqlDialect::Generic;
                 match statement.as_ref() {
-                    Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+                    Statement::Query(_) => {
+                        self.explained = 1;
+                        Effect::Read
+                    }
+                    Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) if !may_be_run => {
                         self.explained = 1;
                         Effect::Read
                     }
@@ -519,7 +530,12 @@ impl<'k> Proof<'k> {
                 }
                 // Reading a table out to the client is a read; to a file or a program it is not.
                 let to_client = *to && *target == CopyTarget::Stdout && options.is_empty() && legacy_options.is_empty();
-                if to_client && describes { Effect::Read } else { Effect::Write }
+                match (to_client, describes) {
+                    (true, true) => Effect::Read,
+                    // A database that has no such statement.
+                    (true, false) => Effect::Other,
+                    (false, _) => Effect::Write,
+                }
             }
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => Effect::Write,
             Statement::Truncate(_)

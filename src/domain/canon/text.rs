@@ -316,6 +316,8 @@ impl Found {
             return known.clone();
         }
         let host = url::Host::parse(text).ok().map(|host| host.to_string().trim_end_matches('.').to_owned());
+        // Full stops of other scripts alone are mapped to dots, of which nothing is left.
+        let host = host.filter(|host| !host.is_empty());
         self.read.insert(text.to_owned(), host.clone());
         host
     }

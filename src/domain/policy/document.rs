@@ -110,7 +110,7 @@ impl TomlReading<'_, '_> {
             DeValue::String(text) => Value::String(text.to_string()),
             DeValue::Boolean(flag) => Value::Bool(*flag),
             DeValue::Integer(digits) => match i64::from_str_radix(digits.as_str(), digits.radix()) {
-                Ok(number) if number.abs() <= MAX_INTEGER => Value::Number(number.into()),
+                Ok(number) if (-MAX_INTEGER..=MAX_INTEGER).contains(&number) => Value::Number(number.into()),
                 Ok(_) | Err(_) => {
                     let hint = "integers go to 2^53 - 1, beyond which JSON readers disagree";
                     self.faults.error(&at, "an integer that JSON does not carry exactly", hint);

@@ -65,6 +65,13 @@ fn tags_are_stripped_only_when_the_policy_says_so() {
 }
 
 #[test]
+fn what_is_left_without_its_tag_must_itself_be_an_address() {
+    let stripping = kind(json!({ "kind": "email", "strip_tags": true }));
+    assert_eq!(unresolvable(&stripping, "ops.+x@corp.example"), "local_part");
+    assert_eq!(addresses("ops.+x@corp.example"), ["ops.+x@corp.example"]);
+}
+
+#[test]
 fn what_mailers_read_differently_is_refused() {
     for (text, code) in [
         ("", "empty"),

@@ -169,6 +169,8 @@ fn spellings_that_others_read_as_another_file_are_refused() {
 fn what_is_too_long_for_a_file_system_is_refused() {
     assert_eq!(unresolvable(&agent_files(), "a/".repeat(3000)), "too_long");
     assert_eq!(unresolvable(&agent_files(), "a".repeat(256)), "too_long");
+    // Short enough by itself, and too long below base.
+    assert_eq!(unresolvable(&agent_files(), format!("workspace/{}a", "abcdefg/".repeat(510))), "too_long");
 }
 
 #[test]
@@ -207,6 +209,16 @@ fn the_narrowest_root_is_named() {
 fn roots_ignore_case_only_when_told_to() {
     let kind = kind(json!({ "kind": "path", "base": "/srv", "roots": ["Work"], "case_insensitive": true }));
     assert_eq!(resolved(&kind, "/SRV/WORK/a")["path"], "/srv/WORK/a");
+}
+
+#[test]
+fn a_name_that_is_a_root_only_when_folded_is_another_directory() {
+    let kind = kind(json!({ "kind": "path", "base": "/srv", "roots": ["work", "Über"], "case_insensitive": true }));
+    assert_eq!(resolved(&kind, "üBER/a")["root"], "Über");
+    for text in ["\u{ff57}ork/a", "wor\u{212a}/a", "U\u{308}ber/a"] {
+        assert_eq!(forbidden(&kind, text), "outside_roots");
+    }
+    assert_eq!(forbidden(&kind, "/\u{17f}rv/work/a"), "outside_base");
 }
 
 #[test]

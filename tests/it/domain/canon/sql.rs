@@ -117,6 +117,27 @@ fn statements_that_only_describe_are_reads_where_they_exist() {
 }
 
 #[test]
+fn a_statement_of_one_database_is_no_read_where_another_would_run_it() {
+    // SQL Server takes EXPLAIN for a procedure, fails to find it, and deletes.
+    for text in ["EXPLAIN DELETE FROM users", "EXPLAIN INSERT INTO t SELECT 1", "EXPLAIN UPDATE t SET a = 1"] {
+        assert!(!is_read("generic", text) && !is_read("mssql", text), "{text}");
+    }
+    for dialect in ["sqlite", "mssql"] {
+        assert_eq!(resolved(&sql(dialect), "COPY users TO STDOUT")["kind"], "other");
+    }
+}
+
+#[test]
+fn nothing_behind_the_word_end_goes_unread() {
+    for dialect in DIALECTS {
+        for text in ["SELECT 1 END, load_file('/etc/passwd')", "SELECT 1 FROM t END; SELECT sleep(9)"] {
+            assert!(!is_read(dialect, text), "{dialect}: {text}");
+        }
+        assert!(is_read(dialect, "SELECT CASE WHEN a = 1 THEN 2 ELSE 3 END FROM t"), "{dialect}");
+    }
+}
+
+#[test]
 fn a_second_statement_is_never_a_read() {
     for dialect in DIALECTS {
         for text in [

@@ -37,6 +37,13 @@ fn a_plain_text_holds_nothing() {
 }
 
 #[test]
+fn a_host_of_dots_alone_is_named_as_it_is_written() {
+    for host in ["%2e", "%2e%2e", "\u{ff0e}", "\u{3002}"] {
+        assert_eq!(hosts(&format!("see https://{host}/x")), json!([host]));
+    }
+}
+
+#[test]
 fn hosts_of_links_with_a_scheme_are_found() {
     assert_eq!(
         hosts("see https://Evil.test/x?u=http://other.example, or (ftp://files.example)."),

@@ -84,6 +84,15 @@ fn values_of_the_wrong_type_are_told_and_not_guessed() {
 }
 
 #[test]
+fn integers_that_json_does_not_carry_exactly_are_refused_at_both_ends() {
+    let message = "an integer that JSON does not carry exactly";
+    for number in ["9007199254740992", "-9007199254740992", "9223372036854775807", "-9223372036854775808"] {
+        let found = told(&format!("schema = 1\n[vars]\nx = {number}\n"));
+        assert!(found.iter().any(|fault| fault.starts_with(&format!("3:5 {message}"))), "{number}: {found:?}");
+    }
+}
+
+#[test]
 fn columns_count_characters() {
     let found = told("schema = 1\n[vars]\nx = [\"äöü😀\", inf]\n");
     assert!(found[0].starts_with("3:14 "), "{found:#?}");
