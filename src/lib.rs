@@ -1,7 +1,7 @@
 //! Countersign: the permission system that stands between AI agents and their tools.
 //!
 //! `domain` decides and knows nothing of the outside; `app` holds one file per use case and the ports it
-//! needs; `storage`, `auth` and later `channels` implement those ports; `http`, `worker` and `cli` call in;
+//! needs; `storage`, `filesystem`, `auth` and later `channels` implement those; `http`, `worker` and `cli` call in;
 //! `server` wires it all together. `tests/architecture.rs` holds the direction of every import.
 
 pub mod app;
