@@ -13,6 +13,7 @@ pub mod ids;
 pub mod judge;
 pub mod policy;
 pub mod review;
+pub mod run;
 pub mod settle;
 pub mod time;
 pub mod verdict;
