@@ -27,6 +27,7 @@ use crate::domain::{
     facts::StandingDenial,
     identity::{AgentId, KeyRecord},
     ids::{ApprovalId, DecisionId, KeyId, RunId, ToolUseId},
+    lookup::{LookupRequest, LookupResults},
     policy::PolicyVersion,
     time::Timestamp,
     verdict::Verdict,
@@ -52,6 +53,13 @@ pub trait Entropy: Send + Sync {
 pub trait PathResolver: Send + Sync {
     /// An answer to each question, by the same name. A question without an answer stays open, and denies.
     async fn find(&self, questions: BTreeMap<String, PathQuestion>) -> BTreeMap<String, PathFinding>;
+}
+
+/// Looks at the world outside, where the policy says.
+#[async_trait]
+pub trait LookupClient: Send + Sync {
+    /// Makes all requests at once. Each has its own time-out, and a result, if only a failure.
+    async fn look_up(&self, requests: Vec<LookupRequest>) -> LookupResults;
 }
 
 /// The operating system gave no random bytes.
