@@ -14,6 +14,7 @@ pub mod judge;
 pub mod lookup;
 pub mod policy;
 pub mod review;
+pub mod run;
 pub mod settle;
 pub mod subject;
 pub mod time;
