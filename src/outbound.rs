@@ -104,8 +104,7 @@ impl Outbound {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Some(bearer) = &request.bearer {
-            let mut value =
-                HeaderValue::from_str(&format!("Bearer {bearer}")).map_err(|_| SendFailure::Unsendable)?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {bearer}")).map_err(|_| SendFailure::Unsendable)?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }

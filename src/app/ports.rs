@@ -30,6 +30,7 @@ use crate::domain::{
     lookup::{LookupRequest, LookupResults},
     policy::PolicyVersion,
     run::{Run, RunKey},
+    subject::Subject,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -264,6 +265,23 @@ pub struct ApprovalFilter {
     pub visible_to: Option<BTreeSet<String>>,
 }
 
+/// A settled call, as one of those on the same business key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubjectCall {
+    /// The call.
+    pub call: CallKey,
+    /// The tool by its own name.
+    pub tool: String,
+    /// The decision.
+    pub decision: DecisionId,
+    /// What it said.
+    pub verdict: Verdict,
+    /// The approval that holds or held it.
+    pub approval: Option<ApprovalId>,
+    /// When it was decided.
+    pub at: Timestamp,
+}
+
 /// Which entries to list; every given field must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryFilter {
@@ -289,6 +307,8 @@ pub struct EntryFilter {
     pub decision: Option<DecisionId>,
     /// The approval.
     pub approval: Option<ApprovalId>,
+    /// About a call on this business key.
+    pub subject: Option<Subject>,
     /// Not before this.
     pub from: Option<Timestamp>,
     /// Before this.
@@ -335,6 +355,20 @@ pub trait Store: Send + Sync {
         before: Option<ApprovalId>,
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError>;
+
+    /// Approvals of the same agent, tool and arguments that are stored as pending or approved and do not expire by `now`,
+    /// the newest first.
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError>;
+
+    /// The calls that were settled on one of these business keys, the newest first, each once.
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError>;
 
     /// Approvals that time has changed by `now` and nobody has recorded.
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError>;
@@ -418,6 +452,9 @@ pub trait Tx: Send {
 
     /// Every call that this approval holds, and no newer one.
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError>;
+
+    /// Keeps the business keys of a settled call.
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError>;
 
     /// Keeps a payload.
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError>;

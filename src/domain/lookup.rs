@@ -115,11 +115,6 @@ impl LookupRequest {
 pub struct LookupResults(BTreeMap<String, Looked>);
 
 impl LookupResults {
-    /// Each lookup with what it found, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Looked)> {
-        self.0.iter().map(|(name, looked)| (name.as_str(), looked))
-    }
-
     /// What the lookup of this name found.
     pub fn get(&self, name: &str) -> Option<&Looked> {
         self.0.get(name)
@@ -131,6 +126,15 @@ impl LookupResults {
             Looked::Answered(shown) => shown.get(name),
             Looked::Failed(_) => None,
         }
+    }
+}
+
+impl IntoIterator for LookupResults {
+    type Item = (String, Looked);
+    type IntoIter = std::collections::btree_map::IntoIter<String, Looked>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

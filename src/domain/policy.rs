@@ -299,7 +299,7 @@ impl Tool {
     /// permitting them leaves behind.
     pub fn is_settled_under_locks(&self) -> bool {
         let reads_run = |rule: &Rule| rule.condition.reads().run || rule.condition.reads().requested;
-        !self.labels.is_empty() || self.rules.iter().chain(&self.floors).any(reads_run)
+        !self.labels.is_empty() || !self.subject.is_empty() || self.rules.iter().chain(&self.floors).any(reads_run)
     }
 
     /// Whether what it is called with must be looked up on disk.

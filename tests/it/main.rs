@@ -21,6 +21,8 @@ mod filesystem;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod outbound;
+#[cfg(test)]
 mod storage;
 #[cfg(test)]
 mod support;

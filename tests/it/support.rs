@@ -6,6 +6,8 @@ pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod faulty_store;
 pub(crate) mod keys;
+pub(crate) mod lookups;
+pub(crate) mod orders;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod sample;

@@ -20,6 +20,7 @@ use crate::domain::{
     identity::ReviewerName,
     ids::{ApprovalId, ClaimId, DecisionId},
     policy::PolicyVersion,
+    review::ReviewRef,
     time::Timestamp,
 };
 
@@ -57,6 +58,8 @@ pub struct Approval {
     pub created_at: Timestamp,
     /// From this moment on it can be neither approved nor claimed.
     pub expires_at: Timestamp,
+    /// What its reviewers are shown; `None` for one that was held before reviews were kept.
+    pub review: Option<ReviewRef>,
     /// Where it stands.
     pub state: State,
 }
@@ -149,6 +152,8 @@ pub enum ServiceDenial {
     ArgumentsDiffer,
     /// The stored arguments no longer have the approved hash.
     StoredArgumentsDiffer,
+    /// The stored review is no longer the one that was rendered.
+    StoredReviewDiffers,
 }
 
 impl ServiceDenial {
@@ -157,6 +162,7 @@ impl ServiceDenial {
         match self {
             Self::ArgumentsDiffer => "args_mismatch",
             Self::StoredArgumentsDiffer => "stored_args_mismatch",
+            Self::StoredReviewDiffers => "stored_review_mismatch",
         }
     }
 }

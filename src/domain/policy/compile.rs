@@ -74,13 +74,11 @@ fn whole(file: String, message: &str, hint: &str) -> Fault {
 /// it ever not, a missing rule would be a permission.
 fn complete(manifest: &Manifest, policy: &Policy) -> bool {
     let tool = |entry: &ToolEntry| {
-        policy
-            .tool(&entry.name.value)
-            .is_some_and(|tool| {
-                tool.rules.len() == entry.rules.len()
-                    && tool.arguments.len() == entry.arguments.len()
-                    && tool.lookups.len() == entry.lookups.len()
-            })
+        policy.tool(&entry.name.value).is_some_and(|tool| {
+            tool.rules.len() == entry.rules.len()
+                && tool.arguments.len() == entry.arguments.len()
+                && tool.lookups.len() == entry.lookups.len()
+        })
     };
     manifest.tools.values().all(tool) && manifest.agents.len() == policy.agents.len()
 }
@@ -303,7 +301,8 @@ impl<'m> Compiling<'m, '_, '_> {
                 self.faults.error(at, format!("`{name}` is no name for a subject"), hint);
             }
             let Some(schema) = schema else { continue };
-            let steps = if entry.text.starts_with('/') { steps_of(&entry.text) } else { Err("it does not begin with `/`") };
+            let steps =
+                if entry.text.starts_with('/') { steps_of(&entry.text) } else { Err("it does not begin with `/`") };
             let fault = match steps.map(|steps| schema.at(&steps)) {
                 Err(message) => Some(format!("`{}` is no JSON Pointer: {message}", entry.text)),
                 Ok(_) if entry.text.split('/').any(|step| step == "*") => {
@@ -358,7 +357,11 @@ impl<'m> Compiling<'m, '_, '_> {
         for wanted in entry.unchanged.iter().flat_map(|names| &names.value) {
             if !show.contains_key(&wanted.value) {
                 let hint = "only what reviewers saw can be held to: put it in `show` too";
-                self.faults.error(&wanted.at, format!("`{}` is not in `show` of the lookup `{name}`", wanted.value), hint);
+                self.faults.error(
+                    &wanted.at,
+                    format!("`{}` is not in `show` of the lookup `{name}`", wanted.value),
+                    hint,
+                );
             }
             unchanged.insert(wanted.value.clone());
         }

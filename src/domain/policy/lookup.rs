@@ -129,7 +129,9 @@ impl Part {
     fn read(text: &str) -> Result<Self, &'static str> {
         let inside = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         match inside {
-            Some(name) if name.is_empty() || name.contains(['{', '}']) => Err("a placeholder is the name of a property in braces"),
+            Some(name) if name.is_empty() || name.contains(['{', '}']) => {
+                Err("a placeholder is the name of a property in braces")
+            }
             Some(name) => Ok(Self::Argument(name.to_owned())),
             None if text.contains(['{', '}']) => {
                 Err("a placeholder stands alone: a whole segment of the path, or a whole value of the query")
@@ -192,7 +194,9 @@ impl Address {
             return Err("it holds a name or password; use `credential`".to_owned());
         }
         if !secure && !allow_private {
-            return Err("it is not https, which only an address of a private network may lack (allow_private)".to_owned());
+            return Err(
+                "it is not https, which only an address of a private network may lack (allow_private)".to_owned()
+            );
         }
         if url.as_str() != written {
             return Err("it is not written in its normal form: lower-case host, no default port, no dot segments, \

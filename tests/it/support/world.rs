@@ -49,6 +49,7 @@ use uuid::Uuid;
 use super::{
     clock::{ManualClock, START},
     entropy::CountingEntropy,
+    lookups::MadeUp,
     postgres::Schema,
     store::{TestStore, sqlite_url},
 };
@@ -126,6 +127,8 @@ pub(crate) struct Setup {
     pub(crate) reviewers: Vec<(&'static str, &'static [&'static str])>,
     /// What stands between the application and its store.
     pub(crate) wrap: Option<Arc<dyn Fn(SharedStore) -> SharedStore + Send + Sync>>,
+    /// What lookups find.
+    pub(crate) outside: MadeUp,
     /// Where random bytes come from, when not from a counter.
     pub(crate) entropy: Option<Arc<dyn Entropy>>,
 }
@@ -133,7 +136,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let reviewers: Vec<(_, &[_])> = vec![("ana", &["finance", "support-leads"]), ("bo", &["support-leads"])];
-        Self { policy: POLICY.to_owned(), reviewers, wrap: None, entropy: None }
+        Self { policy: POLICY.to_owned(), reviewers, wrap: None, outside: MadeUp::default(), entropy: None }
     }
 }
 
@@ -187,6 +190,8 @@ pub(crate) struct World {
     pub(crate) bot: Caller,
     /// The agent `other-bot`.
     pub(crate) other_bot: Caller,
+    /// What lookups find.
+    pub(crate) outside: MadeUp,
     pub(crate) ana: ReviewerCaller,
     pub(crate) bo: ReviewerCaller,
     /// The store, and ways around it.
@@ -312,12 +317,14 @@ impl World {
         let seed = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let ana = reviewer("ana", &reviewers);
         let bo = reviewer("bo", &reviewers);
+        let outside = setup.outside;
         let app = App::new(Parts {
             store: used,
             clock: Arc::<ManualClock>::clone(&clock),
             entropy: setup.entropy.unwrap_or_else(|| Arc::new(CountingEntropy::new(seed))),
             permits: Arc::new(signer),
             paths: Arc::new(Disk::default()),
+            lookups: Arc::new(outside.clone()),
             log,
             policy: policy(&setup.policy),
             reviewers,
@@ -330,6 +337,7 @@ impl World {
             permits,
             bot: caller("billing-bot", Role::Agent),
             other_bot: caller("other-bot", Role::Agent),
+            outside,
             ana,
             bo,
             storage,
