@@ -433,9 +433,9 @@ impl Reading<'_, '_> {
         let mut texts = Vec::new();
         for named in table.named(key, self.faults) {
             let Some(document) = named.json(self.faults) else { continue };
-            match document.value {
-                Value::String(text) => texts.push(NamedText { name: named.name, text }),
-                _ => {
+            match document.value.as_str() {
+                Some(text) => texts.push(NamedText { name: named.name, text: text.to_owned() }),
+                None => {
                     let hint = "write a JSON Pointer such as \"/order/id\"";
                     self.faults.error(&named.name.at, format!("`{}` is not a string", named.path), hint);
                 }

@@ -24,13 +24,13 @@ pub(super) fn render(name: &str, args: &Map<String, Value>, resolved: &Value, sh
             }
         }
     };
-    match resolved {
-        Value::Array(records) => {
+    match resolved.as_array() {
+        Some(records) => {
             for (index, record) in records.iter().enumerate() {
                 show(&format!("{at}/{index}"), record);
             }
         }
-        record => show(&at, record),
+        None => show(&at, resolved),
     }
 }
 
@@ -69,15 +69,12 @@ fn without_empty(record: &Value) -> Value {
         Value::Object(members) => members.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     };
-    match record {
-        Value::Object(members) => Value::Object(
-            members
-                .iter()
-                .filter(|(_, value)| !empty(value))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-        ),
-        other => other.clone(),
+    match record.as_object() {
+        Some(members) => {
+            let said = members.iter().filter(|(_, value)| !empty(value));
+            Value::Object(said.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        None => record.clone(),
     }
 }
 

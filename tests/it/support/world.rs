@@ -127,8 +127,6 @@ pub(crate) struct Setup {
     pub(crate) reviewers: Vec<(&'static str, &'static [&'static str])>,
     /// What stands between the application and its store.
     pub(crate) wrap: Option<Arc<dyn Fn(SharedStore) -> SharedStore + Send + Sync>>,
-    /// What lookups find.
-    pub(crate) outside: MadeUp,
     /// Where random bytes come from, when not from a counter.
     pub(crate) entropy: Option<Arc<dyn Entropy>>,
 }
@@ -136,7 +134,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let reviewers: Vec<(_, &[_])> = vec![("ana", &["finance", "support-leads"]), ("bo", &["support-leads"])];
-        Self { policy: POLICY.to_owned(), reviewers, wrap: None, outside: MadeUp::default(), entropy: None }
+        Self { policy: POLICY.to_owned(), reviewers, wrap: None, entropy: None }
     }
 }
 
@@ -317,7 +315,7 @@ impl World {
         let seed = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let ana = reviewer("ana", &reviewers);
         let bo = reviewer("bo", &reviewers);
-        let outside = setup.outside;
+        let outside = MadeUp::default();
         let app = App::new(Parts {
             store: used,
             clock: Arc::<ManualClock>::clone(&clock),
