@@ -31,8 +31,10 @@ pub mod decide_batch;
 pub mod decide_call;
 pub mod error;
 pub mod expire;
+mod kept;
 pub mod keys;
 pub mod list_tools;
+mod lookups;
 pub mod policies;
 pub mod ports;
 pub mod report_outcome;
@@ -40,7 +42,7 @@ pub mod review;
 
 use audit_log::DecisionLog;
 use error::Error;
-use ports::{Clock, Entropy, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
+use ports::{Clock, Entropy, LookupClient, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
 
 /// What every use case works with.
 pub struct App {
@@ -49,6 +51,7 @@ pub struct App {
     entropy: Arc<dyn Entropy>,
     permits: Arc<dyn PermitSigner>,
     paths: Arc<dyn PathResolver>,
+    lookups: Arc<dyn LookupClient>,
     log: DecisionLog,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
@@ -109,6 +112,8 @@ pub struct Parts {
     pub permits: Arc<dyn PermitSigner>,
     /// The disk that paths may have to be looked up on.
     pub paths: Arc<dyn PathResolver>,
+    /// What looks at the world for reviewers.
+    pub lookups: Arc<dyn LookupClient>,
     /// The writer of decisions.
     pub log: DecisionLog,
     /// The policy to begin with.
@@ -128,6 +133,7 @@ impl App {
             entropy: parts.entropy,
             permits: parts.permits,
             paths: parts.paths,
+            lookups: parts.lookups,
             log: parts.log,
             policy: ArcSwap::from_pointee(parts.policy),
             voters: Voters::of(&parts.reviewers),

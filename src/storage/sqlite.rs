@@ -12,7 +12,8 @@ use tokio::sync::broadcast;
 use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy,
+        SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -20,9 +21,11 @@ use crate::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
-        identity::KeyRecord,
+        canon::json::ArgsHash,
+        identity::{AgentId, KeyRecord},
         ids::ApprovalId,
         policy::PolicyVersion,
+        subject::Subject,
         time::Timestamp,
     },
 };
@@ -41,6 +44,7 @@ mod payloads;
 mod policies;
 mod runs;
 mod schema;
+mod subjects;
 mod tx;
 
 /// How long to wait for a connection of the pool.
@@ -160,6 +164,21 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError> {
         approvals::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        approvals::open_twins(&self.readers, agent, tool, args_hash, now, limit).await
+    }
+
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
+        subjects::calls(&self.readers, subjects, limit).await
     }
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {

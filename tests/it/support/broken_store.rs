@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy,
+        SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -11,9 +12,11 @@ use countersign::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
-        identity::KeyRecord,
+        canon::json::ArgsHash,
+        identity::{AgentId, KeyRecord},
         ids::ApprovalId,
         policy::PolicyVersion,
+        subject::Subject,
         time::Timestamp,
     },
 };
@@ -73,6 +76,21 @@ impl Store for BrokenStore {
     }
 
     async fn approvals(&self, _: &ApprovalFilter, _: Option<ApprovalId>, _: u32) -> Result<Vec<Approval>, StoreError> {
+        self.answer().await
+    }
+
+    async fn open_twins(
+        &self,
+        _: &AgentId,
+        _: &str,
+        _: ArgsHash,
+        _: Timestamp,
+        _: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        self.answer().await
+    }
+
+    async fn calls_on(&self, _: &[Subject], _: u32) -> Result<Vec<SubjectCall>, StoreError> {
         self.answer().await
     }
 
