@@ -16,7 +16,7 @@ use crate::domain::{
     },
     call::{CallKey, ToolCall},
     canon::path::PathFinding,
-    facts::{Facts, Voters},
+    facts::Facts,
     identity::{Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
     policy::{Policy, Tool},
@@ -27,7 +27,9 @@ use crate::domain::{
 pub mod audit_log;
 pub mod checkpoints;
 pub mod claim_call;
+pub mod confirm;
 pub mod decide_call;
+mod eligibility;
 pub mod error;
 pub mod expire;
 pub mod keys;
@@ -51,7 +53,6 @@ pub struct App {
     log: DecisionLog,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
-    voters: Voters,
     settings: Settings,
 }
 
@@ -129,7 +130,6 @@ impl App {
             paths: parts.paths,
             log: parts.log,
             policy: ArcSwap::from_pointee(parts.policy),
-            voters: Voters::of(&parts.reviewers),
             reviewers: parts.reviewers,
             settings: parts.settings,
         }

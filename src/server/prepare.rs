@@ -16,7 +16,6 @@ use crate::{
     },
     config::{Config, ConfigFault, Draft, ReviewerSettings, Secret},
     domain::{
-        facts::Voters,
         identity::{GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName},
         policy::{Fault, Loaded, Policy, Severity, SourceFile},
     },
@@ -80,7 +79,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     if !config.server.trusted_proxies.is_empty() {
         faults.push(ConfigFault::new("server.trusted_proxies", "is not supported yet", "take it out"));
     }
-    let source = ConfiguredPolicy { path: config.policy.clone(), voters: Voters::of(&reviewers) };
+    let source = ConfiguredPolicy { path: config.policy.clone(), reviewers: reviewers.clone() };
     let files =
         source.read().map_err(|error| faults.push(ConfigFault::new("policy", error, "name a readable file or folder")));
     let loaded = files.map(|files| (source.load(&files), files));
@@ -118,10 +117,6 @@ impl Prepared {
         warn(config.policy.is_none(), "no policy is set: every call is denied");
         warn(self.reviewers.is_empty(), "no reviewer is configured: every call that would be held is denied");
         warn(
-            self.loaded.policy.tools().any(|tool| tool.risk == crate::domain::verdict::Risk::Destructive),
-            "one approve is enough for destructive tools too: their double confirm comes with a later version",
-        );
-        warn(
             config.permits.signing_key.is_none() && config.permits.seal_key.is_none(),
             "permits are signed with a key kept in the database, in the clear: set permits.signing_key",
         );
@@ -147,7 +142,7 @@ impl Prepared {
 /// The policy of the settings.
 pub(super) struct ConfiguredPolicy {
     path: Option<PathBuf>,
-    voters: Voters,
+    reviewers: ReviewerDirectory,
 }
 
 impl PolicySource for ConfiguredPolicy {
@@ -159,7 +154,7 @@ impl PolicySource for ConfiguredPolicy {
     }
 
     fn load(&self, files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
-        Policy::load_for(files, &self.voters)
+        Policy::load_for(files, &self.reviewers)
     }
 }
 
@@ -192,7 +187,7 @@ pub fn check_policy(path: &Path, config: Option<&Config>) -> Result<PolicyFindin
             if !faults.is_empty() {
                 return Err(Refusal { settings: faults, policy: Vec::new() }.to_string());
             }
-            Policy::load_for(&files, &Voters::of(&reviewers))
+            Policy::load_for(&files, &reviewers)
         }
         None => Policy::load(&files),
     };

@@ -32,6 +32,7 @@ use errors::store_error;
 mod approvals;
 mod changes;
 mod checkpoints;
+mod confirmations;
 mod decisions;
 mod entries;
 mod errors;

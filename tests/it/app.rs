@@ -9,4 +9,5 @@ mod keys;
 mod policies;
 mod races;
 mod report_outcome;
+mod requirements;
 mod review;

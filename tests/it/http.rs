@@ -10,6 +10,7 @@ mod openapi;
 mod rate;
 mod refusals;
 mod request_ids;
+mod requirements;
 mod roles;
 mod service;
 mod waiting;

@@ -51,7 +51,7 @@ impl App {
         let objection = match &approval.state {
             State::Approved(_) => match self.moved_path(&approval, policy, facts).await? {
                 Some(moved) => Some(moved),
-                None => self.objection(&approval, judgement),
+                None => self.objection(&approval, judgement, &self.requesters(policy, run)),
             },
             State::Pending { .. }
             | State::Denied(_)

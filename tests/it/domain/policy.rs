@@ -6,3 +6,4 @@ mod condition;
 mod lint;
 mod manifest;
 mod schema;
+mod terms;
