@@ -28,6 +28,7 @@ pub mod audit_log;
 pub mod checkpoints;
 pub mod claim_call;
 pub mod confirm;
+pub mod decide_batch;
 pub mod decide_call;
 mod eligibility;
 pub mod error;

@@ -1,6 +1,6 @@
 -- What an approval takes beside votes: the moment from which on a group may see it, and the second click.
 
--- The creation of the approval for groups it names, the escalation for those that may fill in from then on.
+-- Zero for groups that the approval names, the escalation for those that may fill in from then on.
 alter table approval_groups add column visible_from integer not null default 0;
 
 -- The last confirmation that a reviewer was given for an approval.

@@ -29,7 +29,7 @@ use crate::domain::{
     },
     facts::StandingDenial,
     identity::{AgentId, KeyRecord, ReviewerName},
-    ids::{ApprovalId, DecisionId, KeyId, RunId, ToolUseId},
+    ids::{ApprovalId, BatchId, DecisionId, KeyId, RunId, ToolUseId},
     policy::PolicyVersion,
     run::{Run, RunKey},
     time::Timestamp,
@@ -253,6 +253,8 @@ pub struct ApprovalFilter {
     pub agent: Option<AgentId>,
     /// Of this run.
     pub run: Option<RunId>,
+    /// Asked about in this batch.
+    pub batch: Option<BatchId>,
     /// Executed, with an outcome nobody knows and nobody settled.
     pub unsettled: bool,
     /// Only those that this reviewer may see; `None`: all.

@@ -209,6 +209,7 @@ pub(super) struct ApprovalRow {
     asked_by: String,
     reason: String,
     requirement: String,
+    batch_id: Option<String>,
     attempt: i64,
     created_at: i64,
     expires_at: i64,
@@ -231,6 +232,7 @@ impl ApprovalRow {
             asked_by: from_json(&self.asked_by, "list of rules")?,
             reason: self.reason,
             requirement: from_json(&self.requirement, "requirement")?,
+            batch: self.batch_id.as_deref().map(id).transpose()?,
             attempt: u32::try_from(self.attempt).map_err(|_| unreadable("attempt"))?,
             created_at: Timestamp::from_micros(self.created_at),
             expires_at: Timestamp::from_micros(self.expires_at),
@@ -299,14 +301,14 @@ impl DenialRow {
     }
 }
 
-/// The groups that may see an approval, and the moment from which on each does, in microseconds. None at all where
-/// anyone may.
+/// The groups that may see an approval, and the moment from which on each does, in microseconds: those it names always,
+/// whatever another instance's clock says. None at all where anyone may.
 pub(super) fn onlookers(approval: &Approval) -> (Vec<&str>, Vec<i64>) {
     let Approval { requirement, created_at, .. } = approval;
     if requirement.is_open_to_anyone() {
         return (Vec::new(), Vec::new());
     }
-    let named = requirement.groups.keys().map(|group| (group.as_str(), created_at.as_micros()));
+    let named = requirement.groups.keys().map(|group| (group.as_str(), 0));
     let escalated = requirement.escalation.iter().filter(|(group, _)| !requirement.groups.contains_key(*group));
     let escalated = escalated.map(|(group, after)| (group.as_str(), created_at.plus(*after).as_micros()));
     named.chain(escalated).unzip()

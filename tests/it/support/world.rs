@@ -368,6 +368,7 @@ impl World {
             join: false,
             permit: false,
             hold: false,
+            batch: None,
             idempotency: None,
         }
     }
