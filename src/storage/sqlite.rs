@@ -35,6 +35,7 @@ use errors::store_error;
 mod approvals;
 mod changes;
 mod checkpoints;
+mod confirmations;
 mod decisions;
 mod entries;
 mod errors;
