@@ -12,6 +12,7 @@ pub mod identity;
 pub mod ids;
 pub mod judge;
 pub mod policy;
+pub mod requested;
 pub mod review;
 pub mod settle;
 pub mod time;
