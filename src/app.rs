@@ -14,11 +14,13 @@ use crate::domain::{
         entry::{Actor, Entry, EventKind},
         payload::Salt,
     },
-    call::ToolCall,
+    call::{CallKey, ToolCall},
+    canon::path::PathFinding,
     facts::{Facts, Voters},
     identity::{Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
-    policy::Policy,
+    policy::{Policy, Tool},
+    run::{Run, RunKey},
     time::Timestamp,
 };
 
@@ -37,7 +39,7 @@ pub mod review;
 
 use audit_log::DecisionLog;
 use error::Error;
-use ports::{Clock, Entropy, PathResolver, PermitSigner, SharedStore, StoreError};
+use ports::{Clock, Entropy, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
 
 /// What every use case works with.
 pub struct App {
@@ -158,11 +160,35 @@ impl App {
         self.clock.now()
     }
 
-    /// What `judge` needs to know about this call, gathered before it judges.
-    async fn facts(&self, policy: &Policy, call: &ToolCall) -> Facts {
+    /// Where the paths of this call lead on disk, looked at before locks are taken.
+    async fn found_paths(&self, policy: &Policy, call: &ToolCall) -> BTreeMap<String, PathFinding> {
         let questions = paths_to_find(policy, call);
-        let paths = if questions.is_empty() { BTreeMap::new() } else { self.paths.find(questions).await };
-        Facts { paths, ..Facts::default() }
+        if questions.is_empty() { BTreeMap::new() } else { self.paths.find(questions).await }
+    }
+
+    /// Locks the agent and the run of a call: the run, and everything `judge` needs to know.
+    async fn facts_under_locks(
+        &self,
+        tx: &mut dyn Tx,
+        call: &CallKey,
+        paths: BTreeMap<String, PathFinding>,
+    ) -> Result<(Facts, Run), Error> {
+        let standing = tx.lock_agent(&call.agent).await?;
+        let run = tx.lock_run(&RunKey::of(call)).await?;
+        let above: Vec<_> = run.agents_above().collect();
+        let agent_paused = standing.paused || !above.is_empty() && tx.any_paused(&above).await?;
+        Ok((Facts { agent_paused, run: Some(run.facts()), paths }, run))
+    }
+
+    /// Adds what `tool` touches to what the run's family has touched: it was permitted in this transaction.
+    async fn join_labels(&self, tx: &mut dyn Tx, run: &Run, tool: &Tool, entry: &mut Entry) -> Result<(), Error> {
+        let new: Vec<&String> = tool.labels.difference(&run.labels).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        entry.detail.insert("labels".to_owned(), new.into_iter().cloned().collect::<Vec<_>>().into());
+        let labels = run.labels.union(&tool.labels).cloned().collect();
+        Ok(tx.set_labels(run.head(), &labels).await?)
     }
 
     fn salt(&self) -> Result<Salt, Error> {

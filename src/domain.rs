@@ -14,6 +14,7 @@ pub mod judge;
 pub mod policy;
 pub mod requested;
 pub mod review;
+pub mod run;
 pub mod settle;
 pub mod time;
 pub mod verdict;

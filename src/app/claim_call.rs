@@ -25,6 +25,7 @@ use crate::domain::{
     ids::{ApprovalId, ClaimId},
     judge::judge,
     policy::{Policy, Tool},
+    run::Run,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -59,6 +60,7 @@ pub struct ClaimedCall {
 pub(super) struct Today<'a> {
     pub(super) policy: &'a Policy,
     pub(super) facts: &'a Facts,
+    pub(super) run: &'a Run,
     pub(super) judgement: &'a Judgement,
 }
 
@@ -93,21 +95,24 @@ impl App {
         id: ApprovalId,
         presented: &Presented<'_>,
     ) -> Result<ClaimedCall, Error> {
+        let stored = self.store.approval(id).await?;
+        let own = caller.principal.agent();
+        let held = stored.filter(|approval| Some(&approval.call.agent) == own.as_ref()).ok_or(Error::NotFound)?;
         retrying(|| async {
             let policy = self.policy();
-            // The disk is looked at before locks are taken.
-            let facts = self.facts_for_claim(caller, id, presented, &policy).await?;
-            let mut tx = self.store.begin().await?;
-            let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
-            let context = self.kept_input(&approval).await?.get("context").cloned();
-            let call = ToolCall {
-                key: approval.call.clone(),
-                tool: approval.tool.clone(),
+            let mut call = ToolCall {
+                key: held.call.clone(),
+                tool: held.tool.clone(),
                 args: presented.args.clone(),
-                context,
+                context: None,
             };
+            let paths = self.found_paths(&policy, &call).await;
+            let mut tx = self.store.begin().await?;
+            let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, paths).await?;
+            let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
+            call.context = self.kept_input(&approval).await?.get("context").cloned();
             let judgement = judge(&policy, &call, &facts, now);
-            let today = Today { policy: &policy, facts: &facts, judgement: &judgement };
+            let today = Today { policy: &policy, facts: &facts, run: &run, judgement: &judgement };
             self.claim_held(tx, caller, approval, presented, &today, now).await.map(|(_, claimed)| claimed)
         })
         .await
@@ -140,26 +145,6 @@ impl App {
         .await
     }
 
-    /// What must be known to judge a call again that the caller wants to claim.
-    async fn facts_for_claim(
-        &self,
-        caller: &Caller,
-        id: ApprovalId,
-        presented: &Presented<'_>,
-        policy: &Policy,
-    ) -> Result<Facts, Error> {
-        if !policy.tools().any(Tool::looks_at_disk) {
-            return Ok(Facts::default());
-        }
-        let own = caller.principal.agent();
-        let stored = self.store.approval(id).await?;
-        let Some(approval) = stored.filter(|approval| Some(&approval.call.agent) == own.as_ref()) else {
-            return Ok(Facts::default());
-        };
-        let call = ToolCall { key: approval.call, tool: approval.tool, args: presented.args.clone(), context: None };
-        Ok(self.facts(policy, &call).await)
-    }
-
     /// Claims a locked approval and commits, or records why not.
     pub(super) async fn claim_held(
         &self,
@@ -170,7 +155,7 @@ impl App {
         today: &Today<'_>,
         now: Timestamp,
     ) -> Result<(Approval, ClaimedCall), Error> {
-        let Today { policy, facts, judgement } = *today;
+        let Today { policy, facts, run, judgement } = *today;
         let key = tx.key(caller.principal.key()).await?;
         if key.and_then(|key| key.principal_at(now)).is_none() {
             return Err(Error::KeyRevoked);
@@ -244,6 +229,9 @@ impl App {
                 entry.policy_version = Some(policy.version().to_string());
                 entry.detail.insert("claim_id".to_owned(), claim.id.to_string().into());
                 entry.detail.insert("lease_expires_at".to_owned(), claim.lease_expires_at.to_string().into());
+                if let Some(tool) = tool {
+                    self.join_labels(tx.as_mut(), run, tool, &mut entry).await?;
+                }
                 tx.append(about(&claimed, entry));
                 tx.announce(Change::Approval(claimed.id));
                 claimed

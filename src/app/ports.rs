@@ -28,6 +28,7 @@ use crate::domain::{
     identity::{AgentId, KeyRecord},
     ids::{ApprovalId, DecisionId, KeyId, RunId, ToolUseId},
     policy::PolicyVersion,
+    run::{Run, RunKey},
     time::Timestamp,
     verdict::Verdict,
 };
@@ -153,7 +154,8 @@ pub enum Change {
 /// What the statement that commits a group of decisions checks for each of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// The call must never have been held.
+    /// The call must never have been held, its agent not be paused, and its run neither have ended nor have another
+    /// above it.
     pub call: CallKey,
     /// No denial of the same call may stand: this tool ...
     pub tool: String,
@@ -168,8 +170,15 @@ pub enum GroupAppend {
     Written,
     /// Another writer moved the head first; nothing was written.
     HeadMoved,
-    /// Those at these indices have a held record or a standing denial; nothing was written.
+    /// Those at these indices did not pass their [`Guard`]; nothing was written.
     Guarded(Vec<usize>),
+}
+
+/// Whether an agent may act at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentStanding {
+    /// It may use no tool until it is resumed.
+    pub paused: bool,
 }
 
 /// The memory of an answer, for the same request sent again (design section 6.1).
@@ -348,10 +357,16 @@ pub trait Store: Send + Sync {
 #[async_trait]
 pub trait Tx: Send {
     /// Locks what is counted per agent.
-    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError>;
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<AgentStanding, StoreError>;
 
-    /// Locks the run, which need not have begun.
-    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError>;
+    /// Locks a run, which need not have begun, and before it the head of its family.
+    async fn lock_run(&mut self, run: &RunKey) -> Result<Run, StoreError>;
+
+    /// Whether one of these agents is paused.
+    async fn any_paused(&mut self, agents: &[&AgentId]) -> Result<bool, StoreError>;
+
+    /// Stores what the family has touched, at its locked head.
+    async fn set_labels(&mut self, head: &RunKey, labels: &BTreeSet<String>) -> Result<(), StoreError>;
 
     /// The approval that holds this call, locked.
     async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError>;

@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::{
     approval::requirement::Requirement,
     canon::path::PathFinding,
-    identity::{Reviewer, ReviewerDirectory},
+    identity::{AgentId, Reviewer, ReviewerDirectory},
     ids::ApprovalId,
 };
 
 /// Facts for `judge`: gathered before the decision, without locks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The agent is paused: it may use no tool.
+    /// The agent, or one above it, is paused: it may use no tool.
     pub agent_paused: bool,
     /// The run, when it was gathered.
     pub run: Option<RunFacts>,
@@ -26,10 +26,13 @@ pub struct Facts {
 }
 
 /// What is known of the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFacts {
     /// The run was ended or stopped: it may use no tool.
     pub ended: bool,
+    /// The agents whose runs this one was started by: a tool must be granted to each of them as well.
+    #[serde(default)]
+    pub agents_above: Vec<AgentId>,
     /// What conditions read as `run`.
     pub value: Value,
 }

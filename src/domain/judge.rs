@@ -35,6 +35,11 @@ pub fn judge(policy: &Policy, call: &ToolCall, facts: &Facts, now: Timestamp) ->
     if !policy.agent_may_use(agent.as_str(), tool) {
         return draft.denied(ReasonCode::ToolNotGranted, "the tool is not in the agent's list", None);
     }
+    let mut above = facts.run.iter().flat_map(|run| &run.agents_above);
+    if let Some(agent) = above.find(|agent| !policy.agent_may_use(agent.as_str(), tool)) {
+        let text = format!("the tool is not in the list of `{agent}`, which this run was started by");
+        return draft.denied(ReasonCode::ToolNotGranted, &text, None);
+    }
     if let Err(faults) = tool.schema.validate(call.args.json()) {
         draft.judgement.argument_faults = faults;
         return draft.denied(ReasonCode::InvalidArguments, "the arguments do not fit the tool's schema", None);
@@ -248,7 +253,7 @@ impl Draft {
             context: call.context.as_ref(),
             run: facts.run.as_ref().map(|run| &run.value),
             now,
-            request: Request::None,
+            request: if facts.run.is_some() { Request::None } else { Request::NotGathered },
         });
         rules().map(|rule| (rule, rule.condition.evaluate(&inputs))).collect()
     }

@@ -279,6 +279,13 @@ impl Tool {
         !self.sandboxed && self.arguments.iter().any(|argument| argument.kind.name() == "command")
     }
 
+    /// Whether its calls are decided on what only holds under locks: what their run has touched or was asked, or what
+    /// permitting them leaves behind.
+    pub fn is_settled_under_locks(&self) -> bool {
+        let reads_run = |rule: &Rule| rule.condition.reads().run || rule.condition.reads().requested;
+        !self.labels.is_empty() || self.rules.iter().chain(&self.floors).any(reads_run)
+    }
+
     /// Whether what it is called with must be looked up on disk.
     pub fn looks_at_disk(&self) -> bool {
         self.arguments.iter().any(|argument| argument.kind.looks_at_disk())

@@ -42,6 +42,7 @@ mod idempotency;
 mod keys;
 mod payloads;
 mod policies;
+mod runs;
 mod schema;
 mod tx;
 

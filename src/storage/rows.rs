@@ -23,6 +23,7 @@ use crate::{
         identity::{HolderName, KeyParts, KeyRecord, Role, Roles},
         ids::{ApprovalId, Id, IdKind, Name, NameKind},
         policy::PolicyVersion,
+        run::{Run, RunKey},
         time::Timestamp,
         verdict::Verdict,
     },
@@ -161,6 +162,31 @@ impl CallKeyRow {
             run: name(&self.run_id)?,
             turn: u32::try_from(self.turn).map_err(|_| unreadable("turn"))?,
             tool_use_id: name(&self.tool_use_id)?,
+        })
+    }
+}
+
+/// A row of `runs`, with what is kept at the head of its family.
+#[derive(FromRow)]
+pub(super) struct RunRow {
+    agent: String,
+    run_id: String,
+    ancestors: String,
+    on_behalf_of: Option<String>,
+    labels: String,
+    requests: String,
+    ending: Option<String>,
+}
+
+impl RunRow {
+    pub(super) fn into_run(self) -> Result<Run, StoreError> {
+        Ok(Run {
+            key: RunKey { agent: name(&self.agent)?, run: name(&self.run_id)? },
+            ancestors: from_json(&self.ancestors, "run's ancestors")?,
+            on_behalf_of: self.on_behalf_of,
+            labels: from_json(&self.labels, "run's labels")?,
+            requests: from_json(&self.requests, "run's requests")?,
+            ended: self.ending.as_deref().map(|ending| from_json(ending, "run's end")).transpose()?,
         })
     }
 }

@@ -39,6 +39,7 @@ mod idempotency;
 mod keys;
 mod payloads;
 mod policies;
+mod runs;
 mod schema;
 mod tx;
 

@@ -220,7 +220,6 @@ impl<'m> Compiling<'m, '_, '_> {
     }
 
     fn tool(&mut self, entry: &'m ToolEntry, vars: &Map<String, Value>) -> Option<Tool> {
-        unsupported::tool(self.faults, entry);
         let open = entry.open.as_ref().is_some_and(|open| open.value);
         let schema = self.schema(entry, open);
         let (arguments, arguments_faulty) = self.arguments(entry, schema.as_ref());
@@ -420,10 +419,7 @@ impl<'m> Compiling<'m, '_, '_> {
         let when = entry.when.as_ref()?;
         let approval = self.rule_terms(entry);
         match Condition::compile(&when.value, scope) {
-            Ok(condition) => {
-                unsupported::condition(self.faults, &when.at, condition.reads());
-                assembled(entry, condition, approval, scope.loosens)
-            }
+            Ok(condition) => assembled(entry, condition, approval, scope.loosens),
             Err(found) => {
                 for fault in found {
                     self.condition_fault(when, &fault, "");
@@ -499,7 +495,6 @@ impl<'m> Compiling<'m, '_, '_> {
                 ToolScope { schema: &tool.schema, arguments: &tool.arguments, vars, loosens: false, open: tool.open };
             match Condition::compile(&when.value, &scope) {
                 Ok(condition) => {
-                    unsupported::condition(self.faults, &when.at, condition.reads());
                     tool.floors.extend(assembled(&entry.rule, condition, approval.clone(), false));
                 }
                 Err(faults) => {

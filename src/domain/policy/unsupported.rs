@@ -4,9 +4,8 @@
 //! deletes its entry here.
 
 use super::{
-    condition::Reads,
     fault::{Faults, Place},
-    manifest::{ApprovalEntry, Section, ToolEntry},
+    manifest::{ApprovalEntry, Section},
 };
 
 const HINT: &str = "this version of Countersign does not build it; take it out";
@@ -35,15 +34,6 @@ pub(super) fn report(faults: &mut Faults<'_>, at: &Place, what: &str) {
     faults.error(at, format!("{what}: not supported yet"), HINT);
 }
 
-/// Reports whether what a tool says needs something that is not there yet.
-pub(super) fn tool(faults: &mut Faults<'_>, tool: &ToolEntry) {
-    if let Some(labels) = &tool.labels
-        && !labels.value.is_empty()
-    {
-        report(faults, &labels.at, &format!("`labels` of tools.{}", tool.name.value));
-    }
-}
-
 /// Reports whether the terms of an approval need more than one approval by one reviewer, at once.
 pub(super) fn approval(faults: &mut Faults<'_>, approval: &ApprovalEntry) {
     if let Some(quorum) = approval.quorum.as_ref().filter(|quorum| quorum.value > 1) {
@@ -54,13 +44,6 @@ pub(super) fn approval(faults: &mut Faults<'_>, approval: &ApprovalEntry) {
     }
     if let Some(grace) = approval.grace.as_ref().filter(|grace| !grace.value.is_zero()) {
         report(faults, &grace.at, "`grace`");
-    }
-}
-
-/// Reports whether a condition reads what is not there yet.
-pub(super) fn condition(faults: &mut Faults<'_>, at: &Place, reads: &Reads) {
-    if reads.run {
-        report(faults, at, "a condition that reads `run`");
     }
 }
 

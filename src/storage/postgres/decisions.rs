@@ -16,7 +16,8 @@ use crate::{
 ///
 /// The guards read the statement's snapshot, which may be older than the head's row: an update that waited for another
 /// writer goes on with the newest version of the row (READ COMMITTED), not with a newer snapshot. That is sound,
-/// because whoever holds a call or denies one appends to the log in the same transaction. What the snapshot misses was
+/// because whoever holds a call, denies one, pauses an agent, ends a run or puts it under another appends to the log in the
+/// same transaction. What the snapshot misses was
 /// committed after it was taken, and so has moved the head away from `before`: then nothing is updated, and the answer
 /// is `HeadMoved`. What moved the head up to `before` was committed earlier, and the snapshot has it.
 const APPEND: &str = concat!(
@@ -34,6 +35,12 @@ const APPEND: &str = concat!(
                  where denied.denied_by_person and not denied.lifted and denied.agent = guard.agent
                      and denied.run_id = guard.run_id and denied.tool = guard.tool
                      and denied.args_hash = guard.args_hash
+             )
+             or exists (select from agents where agents.agent = guard.agent and agents.paused_at is not null)
+             or exists (
+                 select from runs
+                 where runs.agent = guard.agent and runs.run_id = guard.run_id
+                     and (runs.ending is not null or runs.head_run is not null)
              )
      ), moved as (
          update audit_head set seq = $7, chain = $8

@@ -1,15 +1,20 @@
 //! One transaction, READ COMMITTED, with the row locks its use case asks for.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use sqlx::{Postgres, Transaction};
 
 use super::{
     approvals, changes, checkpoints, decisions,
     errors::{commit_error, store_error},
-    idempotency, keys, payloads, policies,
+    idempotency, keys, payloads, policies, runs,
 };
 use crate::{
-    app::ports::{Change, Checkpoint, DecisionOutcome, GroupAppend, IdempotencyRecord, StoreError, StoredPolicy, Tx},
+    app::ports::{
+        AgentStanding, Change, Checkpoint, DecisionOutcome, GroupAppend, IdempotencyRecord, StoreError, StoredPolicy,
+        Tx,
+    },
     domain::{
         approval::state::Approval,
         audit::{entry::Entry, payload::Payload},
@@ -18,6 +23,7 @@ use crate::{
         facts::StandingDenial,
         identity::{AgentId, KeyRecord},
         ids::{ApprovalId, KeyId, RunId},
+        run::{Run, RunKey},
         time::Timestamp,
     },
     storage::{
@@ -42,30 +48,20 @@ impl PostgresTx {
 
 #[async_trait]
 impl Tx for PostgresTx {
-    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError> {
-        // The conflicting row is locked, although nothing is ever updated.
-        sqlx::query(
-            "insert into agents (agent) values ($1)
-             on conflict (agent) do update set agent = excluded.agent where false",
-        )
-        .bind(agent.as_str())
-        .execute(&mut *self.tx)
-        .await
-        .map_err(store_error)?;
-        Ok(())
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<AgentStanding, StoreError> {
+        runs::lock_agent(&mut self.tx, agent).await
     }
 
-    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError> {
-        sqlx::query(
-            "insert into runs (agent, run_id) values ($1, $2)
-             on conflict (agent, run_id) do update set run_id = excluded.run_id where false",
-        )
-        .bind(agent.as_str())
-        .bind(run.as_str())
-        .execute(&mut *self.tx)
-        .await
-        .map_err(store_error)?;
-        Ok(())
+    async fn lock_run(&mut self, run: &RunKey) -> Result<Run, StoreError> {
+        runs::lock_run(&mut self.tx, run).await
+    }
+
+    async fn any_paused(&mut self, agents: &[&AgentId]) -> Result<bool, StoreError> {
+        runs::any_paused(&mut self.tx, agents).await
+    }
+
+    async fn set_labels(&mut self, head: &RunKey, labels: &BTreeSet<String>) -> Result<(), StoreError> {
+        runs::set_labels(&mut self.tx, head, labels).await
     }
 
     async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {

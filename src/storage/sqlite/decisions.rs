@@ -49,7 +49,7 @@ struct GuardedCall<'a> {
     args_hash: String,
 }
 
-/// The indices of those with a held record or a standing denial.
+/// The indices of those that do not pass.
 async fn guarded(connection: &mut SqliteConnection, guards: &[&Guard]) -> Result<Vec<usize>, StoreError> {
     let calls: Vec<GuardedCall<'_>> = guards
         .iter()
@@ -73,6 +73,12 @@ async fn guarded(connection: &mut SqliteConnection, guards: &[&Guard]) -> Result
                  select 1 from approvals
                  where denied_by_person and not lifted and agent = value ->> 'agent' and run_id = value ->> 'run_id'
                      and tool = value ->> 'tool' and args_hash = unhex(value ->> 'args_hash')
+             )
+             or exists (select 1 from agents where agent = value ->> 'agent' and paused_at is not null)
+             or exists (
+                 select 1 from runs
+                 where agent = value ->> 'agent' and run_id = value ->> 'run_id'
+                     and (ending is not null or head_run is not null)
              )
          order by key",
     )

@@ -1,16 +1,14 @@
 //! One transaction, which holds the only connection that writes.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use sqlx::{Sqlite, Transaction};
 use tokio::sync::broadcast;
 
-use super::{
-    approvals, checkpoints, entries,
-    errors::{commit_error, store_error},
-    idempotency, keys, payloads, policies,
-};
+use super::{approvals, checkpoints, entries, errors::commit_error, idempotency, keys, payloads, policies, runs};
 use crate::{
-    app::ports::{Change, Checkpoint, DecisionOutcome, IdempotencyRecord, StoreError, StoredPolicy, Tx},
+    app::ports::{AgentStanding, Change, Checkpoint, DecisionOutcome, IdempotencyRecord, StoreError, StoredPolicy, Tx},
     domain::{
         approval::state::Approval,
         audit::{entry::Entry, payload::Payload},
@@ -19,6 +17,7 @@ use crate::{
         facts::StandingDenial,
         identity::{AgentId, KeyRecord},
         ids::{ApprovalId, KeyId, RunId},
+        run::{Run, RunKey},
         time::Timestamp,
     },
     storage::seal_all,
@@ -40,23 +39,20 @@ impl SqliteTx {
 
 #[async_trait]
 impl Tx for SqliteTx {
-    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError> {
-        sqlx::query("insert into agents (agent) values ($1) on conflict (agent) do nothing")
-            .bind(agent.as_str())
-            .execute(&mut *self.tx)
-            .await
-            .map_err(store_error)?;
-        Ok(())
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<AgentStanding, StoreError> {
+        runs::lock_agent(&mut self.tx, agent).await
     }
 
-    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError> {
-        sqlx::query("insert into runs (agent, run_id) values ($1, $2) on conflict (agent, run_id) do nothing")
-            .bind(agent.as_str())
-            .bind(run.as_str())
-            .execute(&mut *self.tx)
-            .await
-            .map_err(store_error)?;
-        Ok(())
+    async fn lock_run(&mut self, run: &RunKey) -> Result<Run, StoreError> {
+        runs::lock_run(&mut self.tx, run).await
+    }
+
+    async fn any_paused(&mut self, agents: &[&AgentId]) -> Result<bool, StoreError> {
+        runs::any_paused(&mut self.tx, agents).await
+    }
+
+    async fn set_labels(&mut self, head: &RunKey, labels: &BTreeSet<String>) -> Result<(), StoreError> {
+        runs::set_labels(&mut self.tx, head, labels).await
     }
 
     async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {

@@ -3,6 +3,7 @@
 mod asking_again;
 mod idempotency;
 mod joining;
+mod labels;
 
 use std::time::Duration;
 

@@ -95,7 +95,7 @@ fn a_paused_agent_and_an_ended_run_may_use_nothing() {
     let call = call_of("bot", "t", json!({}));
     let paused = Facts { agent_paused: true, ..Facts::default() };
     assert_eq!(outcome(&judge(&policy, &call, &paused, START)), (Verdict::Deny, ReasonCode::AgentPaused, None));
-    let ended = Facts { run: Some(RunFacts { ended: true, value: json!({}) }), ..Facts::default() };
+    let ended = Facts { run: Some(RunFacts { ended: true, ..RunFacts::default() }), ..Facts::default() };
     assert_eq!(outcome(&judge(&policy, &call, &ended, START)), (Verdict::Deny, ReasonCode::RunEnded, None));
 }
 

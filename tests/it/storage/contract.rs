@@ -5,6 +5,7 @@ mod changes;
 mod decisions;
 mod log;
 mod records;
+mod runs;
 mod transactions;
 
 /// Every test named, on each engine.

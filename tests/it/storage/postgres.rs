@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::{
-    app::ports::{Change, GroupAppend, SharedStore, StoreError},
+    app::ports::{AgentStanding, Change, GroupAppend, SharedStore, StoreError},
     domain::audit::chain,
     storage::{self, ConnectOptions},
 };
@@ -114,7 +114,7 @@ async fn of_two_transactions_in_a_deadlock_one_is_contended() {
         let (one, other) = tokio::join!(one, other);
         let (lost, won) = if one.is_err() { (one, other) } else { (other, one) };
         assert!(matches!(lost, Err(StoreError::Contended(_))), "{lost:?}");
-        assert_eq!(won, Ok(()));
+        assert_eq!(won, Ok(AgentStanding { paused: false }));
     })
     .await;
 }

@@ -1,15 +1,15 @@
 //! A real store that fails when a test says so.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, Mutex},
 };
 
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, IdempotencyRecord,
-        SharedStore, Store, StoreError, StoredPolicy, Tx,
+        AgentStanding, ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard,
+        IdempotencyRecord, SharedStore, Store, StoreError, StoredPolicy, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -24,6 +24,7 @@ use countersign::{
         identity::{AgentId, KeyRecord},
         ids::{ApprovalId, KeyId, RunId},
         policy::PolicyVersion,
+        run::{Run, RunKey},
         time::Timestamp,
     },
 };
@@ -166,12 +167,20 @@ impl Store for FaultyStore {
 
 #[async_trait]
 impl Tx for FaultyTx {
-    async fn lock_agent(&mut self, agent: &AgentId) -> Result<(), StoreError> {
+    async fn lock_agent(&mut self, agent: &AgentId) -> Result<AgentStanding, StoreError> {
         self.tx.lock_agent(agent).await
     }
 
-    async fn lock_run(&mut self, agent: &AgentId, run: &RunId) -> Result<(), StoreError> {
-        self.tx.lock_run(agent, run).await
+    async fn lock_run(&mut self, run: &RunKey) -> Result<Run, StoreError> {
+        self.tx.lock_run(run).await
+    }
+
+    async fn any_paused(&mut self, agents: &[&AgentId]) -> Result<bool, StoreError> {
+        self.tx.any_paused(agents).await
+    }
+
+    async fn set_labels(&mut self, head: &RunKey, labels: &BTreeSet<String>) -> Result<(), StoreError> {
+        self.tx.set_labels(head, labels).await
     }
 
     async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {

@@ -425,7 +425,6 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
         with_tool("[[tools.t.limits]]\nid = \"l\"\nper = \"agent\"\nwindow = \"24h\"\nmax_calls = 5\n"),
         with_tool("[tools.t.lookups.o]\nurl = \"https://x.example/\"\n"),
         with_tool("subject = { order = \"/s\" }\n"),
-        with_tool("labels = [\"private-data\"]\n"),
         with_tool("[agents.bot]\ntools = [\"t\"]\nowner = \"ana\"\n"),
         with_tool("approval = { double_confirm = true }\n"),
         with_tool("approval = { quorum = 2 }\n"),
@@ -437,8 +436,6 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
         rule("allow_self_approval = true"),
         rule("escalate = [\"a\"]"),
         rule("escalate_after = \"1h\""),
-        with_rule("\"x\" in run.labels", "deny", ""),
-        with_rule("run.id == \"x\"", "deny", ""),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", writeOnly = true } } }\n".to_owned(),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", x-secret = true } } }\n".to_owned(),
     ];

@@ -10,6 +10,7 @@ use countersign::{
             state::{Approval, Canceller, ServiceDenial, State, StateName},
         },
         facts::StandingDenial,
+        run::RunKey,
     },
 };
 
@@ -313,7 +314,7 @@ async fn calls_that_wait_for_a_lock_see_what_was_committed_before_them(test: Tes
         new.call.run = home.clone();
         let mut tx = store.begin().await.unwrap();
         tx.lock_agent(&new.call.agent).await.unwrap();
-        tx.lock_run(&new.call.agent, &home).await.unwrap();
+        tx.lock_run(&RunKey { agent: new.call.agent.clone(), run: home.clone() }).await.unwrap();
         let (open, _) = tx.open_counts(&new.call.agent, &home, at(0)).await.unwrap();
         if open < CAP {
             assert!(tx.insert_approval(&new).await.unwrap());

@@ -2,15 +2,19 @@
 
 use countersign::{
     app::ports::{GroupAppend, SharedStore},
-    domain::audit::{
-        chain::{self, Head, SealedEntry},
-        entry::Entry,
-        payload::Payload,
+    domain::{
+        audit::{
+            chain::{self, Head, SealedEntry},
+            entry::Entry,
+            payload::Payload,
+        },
+        call::CallKey,
+        run::RunKey,
     },
 };
 
 use crate::support::{
-    sample::{approval, args_hash, at, bare_entry, call, decision_entry, denied, guard, payload, reviewer, run},
+    sample::{agent, approval, args_hash, at, bare_entry, call, decision_entry, denied, guard, payload, reviewer, run},
     store::TestStore,
 };
 
@@ -21,6 +25,7 @@ super::on_both_engines! {
     a_group_for_another_chain_writes_nothing,
     a_call_that_was_held_is_guarded,
     a_denied_call_is_guarded_until_the_denial_is_lifted,
+    a_paused_agent_and_a_run_that_ended_or_has_another_above_it_are_guarded,
     a_large_group_is_one_chain,
     instances_that_append_at_once_make_one_chain,
 }
@@ -82,7 +87,7 @@ async fn a_call_that_was_held_is_guarded(test: TestStore) {
     let mut another_turn = held.call.clone();
     another_turn.turn = 1;
     let mut another_agent = held.call.clone();
-    another_agent.agent = crate::support::sample::agent("other-bot");
+    another_agent.agent = agent("other-bot");
     test.commit(async |tx| {
         assert!(tx.insert_approval(&held).await.unwrap());
         tx.attach_call(&held.call, held.id).await.unwrap();
@@ -137,6 +142,30 @@ async fn a_denied_call_is_guarded_until_the_denial_is_lifted(test: TestStore) {
     })
     .await;
     assert_eq!(append().await, GroupAppend::Written);
+}
+
+async fn a_paused_agent_and_a_run_that_ended_or_has_another_above_it_are_guarded(test: TestStore) {
+    let in_run = |name: &str| CallKey { run: run(name), ..call() };
+    let paused = CallKey { agent: agent("paused-bot"), ..call() };
+    let (goes_on, ended, below) = (in_run("r-goes-on"), in_run("r-ended"), in_run("r-below"));
+    test.commit(async |tx| {
+        tx.lock_agent(&paused.agent).await.unwrap();
+        for call in [&goes_on, &ended, &below] {
+            tx.lock_agent(&call.agent).await.unwrap();
+            tx.lock_run(&RunKey::of(call)).await.unwrap();
+        }
+    })
+    .await;
+    test.execute("update agents set paused_at = 1 where agent = 'paused-bot'").await.unwrap();
+    test.execute("update runs set ending = '{}' where run_id = 'r-ended'").await.unwrap();
+    test.execute("update runs set head_agent = agent, head_run = 'r-goes-on' where run_id = 'r-below'").await.unwrap();
+    let store = test.store();
+    let head = store.head().await.unwrap();
+    let calls = [&goes_on, &paused, &ended, &below, &in_run("r-nobody-knows")];
+    let guards = calls.map(|call| guard(call, args_hash(1)));
+    let group = sealed(head, (0..5).map(|_| decision_entry()).collect());
+    let appended = store.append_decisions(head, &group, &[], &guards.iter().collect::<Vec<_>>()).await;
+    assert_eq!(appended, Ok(GroupAppend::Guarded(vec![1, 2, 3])));
 }
 
 async fn a_large_group_is_one_chain(test: TestStore) {
