@@ -224,7 +224,8 @@ impl App {
         paths: &BTreeMap<String, PathFinding>,
     ) -> Result<DecideAnswer, Error> {
         let key = &request.call.key;
-        let (facts, run) = self.facts_under_locks(tx.as_mut(), key, paths.clone()).await?;
+        let (facts, run) =
+            self.facts_under_locks(tx.as_mut(), key, policy.tool(&request.call.tool), paths.clone()).await?;
         // Read with the locks in hand: the wait for them must not let anything pass that ran out meanwhile.
         let now = self.now();
         let judged = Judged::new(policy, request, facts, now);

@@ -29,6 +29,7 @@ use crate::domain::{
     canon::json::ArgsHash,
     ids::ApprovalId,
     review::Review,
+    run::RunKey,
     time::Timestamp,
 };
 
@@ -58,6 +59,8 @@ pub struct ReviewedApproval {
     pub args: Option<Map<String, Value>>,
     /// What the model said of it: unverified.
     pub rationale: Option<String>,
+    /// The runs that the call's run was started by, the nearest first.
+    pub above: Vec<RunKey>,
 }
 
 /// A page of approvals.
@@ -322,7 +325,9 @@ impl App {
         let args = input.get("args").and_then(Value::as_object).cloned();
         let rationale = input.get("rationale").and_then(Value::as_str).map(str::to_owned);
         let review = args.as_ref().map(|args| Review::of(&approval, args));
-        Ok(ReviewedApproval { approval, review, args, rationale })
+        let run = self.store.run(&RunKey::of(&approval.call), self.now()).await?;
+        let above = run.map(|known| known.run.ancestors).unwrap_or_default();
+        Ok(ReviewedApproval { approval, review, args, rationale, above })
     }
 
     async fn typed_sentences(

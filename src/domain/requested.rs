@@ -19,11 +19,16 @@
 //! fence (three backticks or tildes) to the last one, and what stands in the elements `attachment`, `document` and
 //! `blockquote`. A quotation that is not closed goes on to the end.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
 use super::{
+    audit::payload::PayloadDigest,
     canon::{email::plain_address, hostname::plain_host},
     policy::condition::RequestedValue,
 };
@@ -45,8 +50,7 @@ const INTRODUCTION_LINES: usize = 3;
 const HEADER_LINES: usize = 3;
 
 /// How the line above a quoted mail ends, before its colon.
-const INTRODUCTIONS_END: [&str; 6] =
-    ["wrote", "a écrit", "escribió", "ha scritto", "escreveu", "forwarded message"];
+const INTRODUCTIONS_END: [&str; 6] = ["wrote", "a écrit", "escribió", "ha scritto", "escreveu", "forwarded message"];
 
 /// What stands somewhere in such a line, where the name of the sender comes last.
 const INTRODUCTIONS_HOLD: [&str; 4] = ["schrieb", "schreef", "skrev", "написал"];
@@ -62,8 +66,30 @@ const CURRENCY_SIGNS: [char; 6] = ['$', '€', '£', '¥', '₹', '₩'];
 
 /// Months in English, as they stand beside the number of a day or a year.
 const MONTHS: [&str; 24] = [
-    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "january", "february",
-    "march", "april", "june", "july", "august", "september", "october", "november", "december",
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "sept",
+    "oct",
+    "nov",
+    "dec",
+    "january",
+    "february",
+    "march",
+    "april",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 
 /// What makes the number before it an hour.
@@ -83,10 +109,55 @@ pub struct TrustedText {
     words: HashMap<String, Vec<(usize, usize)>>,
 }
 
-/// Whether `value` stands in one of the texts.
-pub fn is_requested<'t>(texts: impl IntoIterator<Item = &'t TrustedText>, value: RequestedValue<'_>) -> bool {
-    let wanted = Wanted::of(value);
-    texts.into_iter().any(|text| text.has(&wanted))
+/// Everything the humans asked of a run, as a fact of a decision. Recorded, it names the texts by their digests; the
+/// texts themselves are payloads, and whoever decides again has to gather them again.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedRequest {
+    texts: Vec<(PayloadDigest, Option<Arc<TrustedText>>)>,
+}
+
+impl TrustedRequest {
+    /// The request that consists of these texts; those that were erased are `None`.
+    pub fn new(texts: Vec<(PayloadDigest, Option<Arc<TrustedText>>)>) -> Self {
+        Self { texts }
+    }
+
+    /// Whether nothing was asked.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Whether every text is there. What an erased one named nobody knows.
+    pub fn is_at_hand(&self) -> bool {
+        self.texts.iter().all(|(_, text)| text.is_some())
+    }
+
+    /// Whether `value` stands in one of the texts.
+    pub fn names(&self, value: RequestedValue<'_>) -> bool {
+        let wanted = Wanted::of(value);
+        self.texts.iter().any(|(_, text)| text.as_ref().is_some_and(|text| text.has(&wanted)))
+    }
+}
+
+impl PartialEq for TrustedRequest {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts.iter().map(|(digest, _)| digest).eq(other.texts.iter().map(|(digest, _)| digest))
+    }
+}
+
+impl Eq for TrustedRequest {}
+
+impl Serialize for TrustedRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.texts.iter().map(|(digest, _)| digest))
+    }
+}
+
+impl<'de> Deserialize<'de> for TrustedRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let digests = Vec::<PayloadDigest>::deserialize(deserializer)?;
+        Ok(Self { texts: digests.into_iter().map(|digest| (digest, None)).collect() })
+    }
 }
 
 /// What is looked for.
@@ -96,7 +167,11 @@ enum Wanted<'v> {
     Url(String),
     Number(String),
     /// A text as it is; or the host of a URL that it could be, or the number it is in the form of money.
-    Verbatim { text: &'v str, host: Option<String>, number: Option<String> },
+    Verbatim {
+        text: &'v str,
+        host: Option<String>,
+        number: Option<String>,
+    },
 }
 
 impl<'v> Wanted<'v> {
@@ -142,6 +217,11 @@ impl TrustedText {
             read.take_apart(part);
         }
         read
+    }
+
+    /// Whether `value` stands in it.
+    pub fn names(&self, value: RequestedValue<'_>) -> bool {
+        self.has(&Wanted::of(value))
     }
 
     fn has(&self, wanted: &Wanted<'_>) -> bool {

@@ -105,6 +105,11 @@ struct VoteCount {
 }
 
 impl AgentApproval {
+    /// What to hand to the model now.
+    pub(super) fn tool_result(&self) -> Option<ToolResult> {
+        self.tool_result.clone()
+    }
+
     /// What the agent may know of it.
     pub(super) fn of(state: &HttpState, approval: Approval) -> Self {
         let mut claim_after = None;
@@ -365,6 +370,17 @@ struct ReviewedView {
     /// What the model says of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     rationale: Option<Unverified>,
+    /// The runs that the call's run was started by, the nearest first.
+    above: Vec<RunName>,
+}
+
+/// Names a run.
+#[derive(Serialize, ToSchema)]
+struct RunName {
+    #[schema(value_type = String)]
+    agent: AgentId,
+    #[schema(value_type = String)]
+    run_id: RunId,
 }
 
 /// The rendered arguments of a held call: characters that could deceive are written as `\u{..}`.
@@ -399,7 +415,7 @@ struct Unverified {
 
 impl ReviewedView {
     fn of(state: &HttpState, reviewed: ReviewedApproval) -> Self {
-        let ReviewedApproval { approval, review, args, rationale } = reviewed;
+        let ReviewedApproval { approval, review, args, rationale, above } = reviewed;
         let review_hash = review.as_ref().map(|review| review.hash());
         let review = review.map(|review| ReviewView {
             tool: review.tool,
@@ -412,7 +428,8 @@ impl ReviewedView {
                 .collect(),
         });
         let rationale = rationale.map(|text| Unverified { text, verified: false });
-        Self { approval: ReviewerApproval::of(state, approval), review, review_hash, args, rationale }
+        let above = above.into_iter().map(|run| RunName { agent: run.agent, run_id: run.run }).collect();
+        Self { approval: ReviewerApproval::of(state, approval), review, review_hash, args, rationale, above }
     }
 }
 

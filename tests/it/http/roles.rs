@@ -38,7 +38,7 @@ fn operations() -> Vec<Operation> {
             let roles = security.iter().flat_map(|scheme| scheme["key"].as_array().unwrap().clone());
             operations.push(Operation {
                 method: method.to_uppercase().parse().unwrap(),
-                path: path.replace("{id}", "apr_01980d5e-7a4c-7f3e-9a55-0a3c1d2e4f60"),
+                path: path.replace("{id}", "apr_01980d5e-7a4c-7f3e-9a55-0a3c1d2e4f60").replace("{run_id}", "run-1"),
                 roles: roles.map(|role| role.as_str().unwrap().to_owned()).collect(),
             });
         }

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, Parked, RunFilter, Store,
+        StoreError, StoredPolicy, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -11,9 +12,10 @@ use countersign::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
-        identity::KeyRecord,
-        ids::ApprovalId,
+        identity::{AgentId, KeyRecord},
+        ids::{ApprovalId, DecisionId, RunId},
         policy::PolicyVersion,
+        run::{KnownRun, RunKey},
         time::Timestamp,
     },
 };
@@ -77,6 +79,33 @@ impl Store for BrokenStore {
     }
 
     async fn due_approvals(&self, _: Timestamp, _: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        self.answer().await
+    }
+
+    async fn run(&self, _: &RunKey, _: Timestamp) -> Result<Option<KnownRun>, StoreError> {
+        self.answer().await
+    }
+
+    async fn runs(
+        &self,
+        _: &AgentId,
+        _: RunFilter,
+        _: Option<&RunId>,
+        _: Timestamp,
+        _: u32,
+    ) -> Result<Vec<KnownRun>, StoreError> {
+        self.answer().await
+    }
+
+    async fn parked(&self, _: &RunKey) -> Result<Option<Parked>, StoreError> {
+        self.answer().await
+    }
+
+    async fn decisions_of_turn(&self, _: &RunKey, _: u32, _: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        self.answer().await
+    }
+
+    async fn decision_outcomes(&self, _: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError> {
         self.answer().await
     }
 
