@@ -25,7 +25,7 @@ use crate::domain::{
     canon::{json::ArgsHash, path::PathFinding},
     decision::{Decision, Judgement, Reason, ReasonCode},
     facts::{Facts, SettleFacts},
-    ids::{ApprovalId, DecisionId},
+    ids::{ApprovalId, BatchId, DecisionId},
     judge::judge,
     policy::{Policy, Tool, schema::ArgumentFault},
     run::Run,
@@ -58,6 +58,8 @@ pub struct DecideRequest {
     pub permit: bool,
     /// Hold it although policy would allow it.
     pub hold: bool,
+    /// The batch it came in.
+    pub batch: Option<BatchId>,
     /// The client's `Idempotency-Key`.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -412,6 +414,7 @@ impl App {
             policy_version: judgement.policy_version.clone(),
             asked_by: judgement.asked_by.iter().cloned().collect(),
             reason: judgement.reason.text.clone(),
+            batch: request.batch,
             attempt,
             created_at: *now,
             expires_at: now.plus(requirement.ttl),

@@ -26,7 +26,7 @@ use crate::domain::{
     },
     facts::StandingDenial,
     identity::{AgentId, KeyRecord},
-    ids::{ApprovalId, DecisionId, KeyId, RunId, ToolUseId},
+    ids::{ApprovalId, BatchId, DecisionId, KeyId, RunId, ToolUseId},
     policy::PolicyVersion,
     run::{KnownRun, ParkedTag, Run, RunKey, RunLease},
     time::Timestamp,
@@ -268,6 +268,8 @@ pub struct ApprovalFilter {
     pub agent: Option<AgentId>,
     /// Of this run.
     pub run: Option<RunId>,
+    /// Asked about in this batch.
+    pub batch: Option<BatchId>,
     /// Executed, with an outcome nobody knows and nobody settled.
     pub unsettled: bool,
     /// Only those that name one of these groups, or none; `None`: all.

@@ -11,6 +11,7 @@ use crate::domain::{
 pub(super) mod agents;
 pub(super) mod approvals;
 pub(super) mod audit;
+pub(super) mod batch;
 pub(super) mod decide;
 pub(super) mod decisions;
 pub(super) mod policy;

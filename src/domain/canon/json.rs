@@ -21,6 +21,9 @@ pub const MAX_INTEGER: u64 = 9_007_199_254_740_991;
 /// More significant digits than this never survive a double (IEEE 754 binary64).
 const MAX_SIGNIFICANT_DIGITS: usize = 17;
 
+/// From here on RFC 8785 writes a whole number with an exponent (section 3.2.2.3, as ECMAScript does).
+const FIRST_WITH_EXPONENT: f64 = 1e21;
+
 /// Why a text is not exactly one JSON value, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at line {line} column {column}")]
@@ -37,7 +40,7 @@ pub struct JsonFault {
 ///
 /// # Errors
 /// A [`JsonFault`] for everything RFC 8259 refuses, and for duplicate names at any depth, lone surrogates, a byte
-/// order mark, integer literals beyond ±(2^53 - 1), numbers of more than 17 significant digits, numbers that
+/// order mark, integers beyond ±(2^53 - 1) that are written as digits or would be in the canonical form, numbers of more than 17 significant digits, numbers that
 /// overflow a double or become zero in it, and nesting deeper than [`MAX_DEPTH`].
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonFault> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -255,6 +258,10 @@ fn number_fault(literal: &[u8]) -> Option<&'static str> {
     // Overflow was refused by the parser; underflow to zero is silent there.
     match text.parse::<f64>() {
         Ok(value) if value == 0.0 && significant > 0 => Some("number too small for a double"),
+        // All doubles of this size are whole: the canonical text would be digits, which are refused.
+        Ok(value) if value.abs() > MAX_INTEGER as f64 && value.abs() < FIRST_WITH_EXPONENT => {
+            Some("integer beyond 2^53 - 1")
+        }
         Ok(value) if value.is_finite() => None,
         Ok(_) | Err(_) => Some("number out of range"),
     }

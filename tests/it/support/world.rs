@@ -378,6 +378,7 @@ impl World {
             join: false,
             permit: false,
             hold: false,
+            batch: None,
             idempotency: None,
         }
     }
