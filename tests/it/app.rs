@@ -10,3 +10,4 @@ mod policies;
 mod races;
 mod report_outcome;
 mod review;
+mod runs;

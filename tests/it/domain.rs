@@ -7,6 +7,8 @@ mod identity;
 mod ids;
 mod judge;
 mod policy;
+mod requested;
 mod review;
+mod run;
 mod settle;
 mod time;

@@ -12,5 +12,6 @@ mod rate;
 mod refusals;
 mod request_ids;
 mod roles;
+mod runs;
 mod service;
 mod waiting;
