@@ -668,7 +668,7 @@ impl From<RunRefused> for Problem {
             ),
             RunRefused::NotReady(status) => {
                 let help = "Wait until every held call of its newest turn is decided: GET /runs?status=ready.";
-                conflict("run_not_ready", "The run is not ready", help).with("status", status.as_str())
+                conflict("run_not_ready", "The run is not ready", help).with("run_status", status.as_str())
             }
             RunRefused::Leased { until } => {
                 let help = "It is ready again when that worker has not parked or gone on by then.";

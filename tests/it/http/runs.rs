@@ -191,7 +191,7 @@ async fn a_worker_goes_on_with_what_another_one_parked() {
     let state = park(&service, b"state", None).await;
     let waiting = resume(&service).await;
     assert_eq!(waiting.problem(409), "run_not_ready");
-    assert_eq!(waiting.json()["status"], "awaiting_approval");
+    assert_eq!(waiting.json()["run_status"], "awaiting_approval");
     let calls = service.get("bot", "/runs/run-1").await.json()["calls"].clone();
     let code = denied["approval"]["code"].as_str().unwrap();
     assert_eq!(calls[3]["tool_result"]["content"], format!("awaiting approval {code}"));
