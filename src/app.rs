@@ -32,8 +32,10 @@ pub mod decide_batch;
 pub mod decide_call;
 pub mod error;
 pub mod expire;
+mod kept;
 pub mod keys;
 pub mod list_tools;
+mod lookups;
 pub mod policies;
 pub mod ports;
 pub mod report_outcome;
@@ -43,7 +45,7 @@ mod trusted_texts;
 
 use audit_log::DecisionLog;
 use error::Error;
-use ports::{Clock, Entropy, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
+use ports::{Clock, Entropy, LookupClient, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
 use trusted_texts::TrustedTexts;
 
 /// What every use case works with.
@@ -53,6 +55,7 @@ pub struct App {
     entropy: Arc<dyn Entropy>,
     permits: Arc<dyn PermitSigner>,
     paths: Arc<dyn PathResolver>,
+    lookups: Arc<dyn LookupClient>,
     log: DecisionLog,
     texts: TrustedTexts,
     policy: ArcSwap<Policy>,
@@ -114,6 +117,8 @@ pub struct Parts {
     pub permits: Arc<dyn PermitSigner>,
     /// The disk that paths may have to be looked up on.
     pub paths: Arc<dyn PathResolver>,
+    /// What looks at the world for reviewers.
+    pub lookups: Arc<dyn LookupClient>,
     /// The writer of decisions.
     pub log: DecisionLog,
     /// The policy to begin with.
@@ -133,6 +138,7 @@ impl App {
             entropy: parts.entropy,
             permits: parts.permits,
             paths: parts.paths,
+            lookups: parts.lookups,
             log: parts.log,
             texts: TrustedTexts::default(),
             policy: ArcSwap::from_pointee(parts.policy),

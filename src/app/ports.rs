@@ -27,8 +27,10 @@ use crate::domain::{
     facts::StandingDenial,
     identity::{AgentId, KeyRecord},
     ids::{ApprovalId, BatchId, DecisionId, KeyId, RunId, ToolUseId},
+    lookup::{LookupRequest, LookupResults},
     policy::PolicyVersion,
     run::{KnownRun, ParkedTag, Run, RunKey, RunLease},
+    subject::Subject,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -53,6 +55,13 @@ pub trait Entropy: Send + Sync {
 pub trait PathResolver: Send + Sync {
     /// An answer to each question, by the same name. A question without an answer stays open, and denies.
     async fn find(&self, questions: BTreeMap<String, PathQuestion>) -> BTreeMap<String, PathFinding>;
+}
+
+/// Looks at the world outside, where the policy says.
+#[async_trait]
+pub trait LookupClient: Send + Sync {
+    /// Makes all requests at once. Each has its own time-out, and a result, if only a failure.
+    async fn look_up(&self, requests: Vec<LookupRequest>) -> LookupResults;
 }
 
 /// The operating system gave no random bytes.
@@ -276,6 +285,23 @@ pub struct ApprovalFilter {
     pub visible_to: Option<BTreeSet<String>>,
 }
 
+/// A settled call, as one of those on the same business key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubjectCall {
+    /// The call.
+    pub call: CallKey,
+    /// The tool by its own name.
+    pub tool: String,
+    /// The decision.
+    pub decision: DecisionId,
+    /// What it said.
+    pub verdict: Verdict,
+    /// The approval that holds or held it.
+    pub approval: Option<ApprovalId>,
+    /// When it was decided.
+    pub at: Timestamp,
+}
+
 /// Which entries to list; every given field must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryFilter {
@@ -301,6 +327,8 @@ pub struct EntryFilter {
     pub decision: Option<DecisionId>,
     /// The approval.
     pub approval: Option<ApprovalId>,
+    /// About a call on this business key.
+    pub subject: Option<Subject>,
     /// Not before this.
     pub from: Option<Timestamp>,
     /// Before this.
@@ -347,6 +375,20 @@ pub trait Store: Send + Sync {
         before: Option<ApprovalId>,
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError>;
+
+    /// Approvals of the same agent, tool and arguments that are stored as pending or approved and do not expire by `now`,
+    /// the newest first.
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError>;
+
+    /// The calls that were settled on one of these business keys, the newest first, each once.
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError>;
 
     /// Approvals that time has changed by `now` and nobody has recorded.
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError>;
@@ -483,6 +525,9 @@ pub trait Tx: Send {
 
     /// Every call that this approval holds, and no newer one.
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError>;
+
+    /// Keeps the business keys of a settled call.
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError>;
 
     /// Keeps a payload.
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError>;

@@ -13,7 +13,7 @@ use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
         ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, Parked, RunFilter, Store,
-        StoreError, StoredPolicy, Tx,
+        StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -21,10 +21,12 @@ use crate::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
+        canon::json::ArgsHash,
         identity::{AgentId, KeyRecord},
         ids::{ApprovalId, DecisionId, RunId},
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
+        subject::Subject,
         time::Timestamp,
     },
 };
@@ -43,6 +45,7 @@ mod payloads;
 mod policies;
 mod runs;
 mod schema;
+mod subjects;
 mod tx;
 
 /// How long to wait for a connection of the pool.
@@ -162,6 +165,21 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError> {
         approvals::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        approvals::open_twins(&self.readers, agent, tool, args_hash, now, limit).await
+    }
+
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
+        subjects::calls(&self.readers, subjects, limit).await
     }
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {

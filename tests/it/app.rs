@@ -6,6 +6,7 @@ mod claim_call;
 mod decide_call;
 mod expire;
 mod keys;
+mod lookups;
 mod policies;
 mod races;
 mod report_outcome;

@@ -8,12 +8,12 @@ use sqlx::{Postgres, Transaction};
 use super::{
     approvals, changes, checkpoints, decisions,
     errors::{commit_error, store_error},
-    idempotency, keys, payloads, policies, runs,
+    idempotency, keys, payloads, policies, runs, subjects,
 };
 use crate::{
     app::ports::{
         AgentStanding, Change, Checkpoint, DecisionOutcome, GroupAppend, IdempotencyRecord, Parked, StoreError,
-        StoredPolicy, Tx,
+        StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -24,6 +24,7 @@ use crate::{
         identity::{AgentId, KeyRecord},
         ids::{ApprovalId, KeyId, RunId},
         run::{KnownRun, Run, RunKey, RunLease},
+        subject::Subject,
         time::Timestamp,
     },
     storage::{
@@ -154,6 +155,10 @@ impl Tx for PostgresTx {
 
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
         approvals::attached(&mut self.tx, approval).await
+    }
+
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {
+        subjects::insert(&mut self.tx, subjects, call).await
     }
 
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {

@@ -6,10 +6,13 @@ use async_trait::async_trait;
 use sqlx::{Sqlite, Transaction};
 use tokio::sync::broadcast;
 
-use super::{approvals, checkpoints, entries, errors::commit_error, idempotency, keys, payloads, policies, runs};
+use super::{
+    approvals, checkpoints, entries, errors::commit_error, idempotency, keys, payloads, policies, runs, subjects,
+};
 use crate::{
     app::ports::{
-        AgentStanding, Change, Checkpoint, DecisionOutcome, IdempotencyRecord, Parked, StoreError, StoredPolicy, Tx,
+        AgentStanding, Change, Checkpoint, DecisionOutcome, IdempotencyRecord, Parked, StoreError, StoredPolicy,
+        SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -20,6 +23,7 @@ use crate::{
         identity::{AgentId, KeyRecord},
         ids::{ApprovalId, KeyId, RunId},
         run::{KnownRun, Run, RunKey, RunLease},
+        subject::Subject,
         time::Timestamp,
     },
     storage::seal_all,
@@ -147,6 +151,10 @@ impl Tx for SqliteTx {
 
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
         approvals::attached(&mut self.tx, approval).await
+    }
+
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {
+        subjects::insert(&mut self.tx, subjects, call).await
     }
 
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {

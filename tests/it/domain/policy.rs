@@ -4,5 +4,6 @@ mod argument;
 mod compile;
 mod condition;
 mod lint;
+mod lookup;
 mod manifest;
 mod schema;

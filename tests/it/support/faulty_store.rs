@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use countersign::{
     app::ports::{
         AgentStanding, ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard,
-        IdempotencyRecord, Parked, RunFilter, SharedStore, Store, StoreError, StoredPolicy, Tx,
+        IdempotencyRecord, Parked, RunFilter, SharedStore, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -25,6 +25,7 @@ use countersign::{
         ids::{ApprovalId, DecisionId, KeyId, RunId},
         policy::PolicyVersion,
         run::{KnownRun, Run, RunKey, RunLease},
+        subject::Subject,
         time::Timestamp,
     },
 };
@@ -134,6 +135,21 @@ impl Store for FaultyStore {
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError> {
         self.store.approvals(filter, before, limit).await
+    }
+
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        self.store.open_twins(agent, tool, args_hash, now, limit).await
+    }
+
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
+        self.store.calls_on(subjects, limit).await
     }
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
@@ -300,6 +316,10 @@ impl Tx for FaultyTx {
 
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
         self.tx.attached_calls(approval).await
+    }
+
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {
+        self.tx.insert_subjects(subjects, call).await
     }
 
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {

@@ -266,7 +266,13 @@ impl<'t> Table<'t> {
     fn dotted(&self, key: &str) -> String {
         match self.section {
             Section::File => key.to_owned(),
-            Section::Defaults | Section::Agent | Section::Tool | Section::Rule | Section::Floor | Section::Approval => {
+            Section::Defaults
+            | Section::Agent
+            | Section::Tool
+            | Section::Rule
+            | Section::Floor
+            | Section::Approval
+            | Section::Lookup => {
                 format!("{}.{key}", self.name)
             }
         }
@@ -316,7 +322,7 @@ fn with_article(type_name: &str) -> String {
 
 fn unknown_key_hint(key: &str, mut known: Vec<&'static str>) -> String {
     known.sort_unstable();
-    if ["timeout", "expire", "expiry"].iter().any(|word| key.contains(word)) {
+    if !known.contains(&"timeout") && ["timeout", "expire", "expiry"].iter().any(|word| key.contains(word)) {
         return "nothing is ever approved by waiting: an approval nobody decides in its `ttl` expires".to_owned();
     }
     let folded = key.to_lowercase().replace('-', "_");
