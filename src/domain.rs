@@ -13,6 +13,7 @@ pub mod ids;
 pub mod judge;
 pub mod lookup;
 pub mod policy;
+pub mod requested;
 pub mod review;
 pub mod run;
 pub mod settle;

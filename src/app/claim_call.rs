@@ -93,7 +93,7 @@ impl App {
             let paths = self.found_paths(&policy, &call).await;
             let lookups = self.lookups_for_claim(&policy, &held, presented).await;
             let mut tx = self.store.begin().await?;
-            let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, paths).await?;
+            let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, policy.tool(&call.tool), paths).await?;
             let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
             let kept = self.kept_input(&approval).await?;
             call.context = kept.get("context").cloned();

@@ -1,6 +1,9 @@
 //! Everything a use case can answer instead of its result. `http::error` maps it, in one place.
 
-use super::ports::{EntropyError, SigningError, StoreError};
+use super::{
+    ports::{EntropyError, SigningError, StoreError},
+    runs::RunRefused,
+};
 use crate::domain::{
     approval::{confirmation::ConfirmationFault, state::Refused},
     canon::json::ArgsHash,
@@ -75,6 +78,9 @@ pub enum Error {
     /// An outcome is recorded, and this one differs.
     #[error("an outcome is recorded already")]
     OutcomeStands,
+    /// Something stands in the way of what was to be done to a run.
+    #[error(transparent)]
+    Run(#[from] RunRefused),
     /// What was asked for cannot be done with these values.
     #[error("{0}")]
     Invalid(String),

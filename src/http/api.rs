@@ -8,12 +8,14 @@ use crate::domain::{
     verdict::{Risk, Verdict},
 };
 
+pub(super) mod agents;
 pub(super) mod approvals;
 pub(super) mod audit;
 pub(super) mod batch;
 pub(super) mod decide;
 pub(super) mod decisions;
 pub(super) mod policy;
+pub(super) mod runs;
 pub(super) mod service;
 pub(super) mod tools;
 

@@ -25,6 +25,8 @@ use super::{
     tags(
         (name = "calls", description = "What agents ask before they run a tool."),
         (name = "approvals", description = "Held calls: deciding, claiming, reporting."),
+        (name = "runs", description = "Runs: what is known of them, parking and resuming, ending and stopping."),
+        (name = "agents", description = "Pausing agents."),
         (name = "audit", description = "The log."),
         (name = "policy", description = "The policy in force."),
         (name = "service", description = "The service itself; no key needed."),
@@ -54,6 +56,8 @@ pub(super) fn routes() -> OpenApiRouter<HttpState> {
         .merge(api::batch::routes())
         .merge(api::approvals::routes())
         .merge(api::decisions::routes())
+        .merge(api::runs::routes())
+        .merge(api::agents::routes())
         .merge(api::tools::routes())
         .merge(api::audit::routes())
         .merge(api::policy::routes())

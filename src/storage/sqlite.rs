@@ -12,8 +12,8 @@ use tokio::sync::broadcast;
 use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy,
-        SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, Parked, RunFilter, Store,
+        StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -23,8 +23,9 @@ use crate::{
         },
         canon::json::ArgsHash,
         identity::{AgentId, KeyRecord},
-        ids::ApprovalId,
+        ids::{ApprovalId, DecisionId, RunId},
         policy::PolicyVersion,
+        run::{KnownRun, RunKey},
         subject::Subject,
         time::Timestamp,
     },
@@ -184,6 +185,33 @@ impl Store for SqliteStore {
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
         approvals::due(&self.readers, now, limit).await
+    }
+
+    async fn run(&self, run: &RunKey, now: Timestamp) -> Result<Option<KnownRun>, StoreError> {
+        runs::by_name(&self.readers, run, now).await
+    }
+
+    async fn runs(
+        &self,
+        agent: &AgentId,
+        filter: RunFilter,
+        after: Option<&RunId>,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<KnownRun>, StoreError> {
+        runs::list(&self.readers, agent, filter, after, now, limit).await
+    }
+
+    async fn parked(&self, run: &RunKey) -> Result<Option<Parked>, StoreError> {
+        runs::parked(&self.readers, run).await
+    }
+
+    async fn decisions_of_turn(&self, run: &RunKey, turn: u32, limit: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        entries::of_turn(&self.readers, run, turn, limit).await
+    }
+
+    async fn decision_outcomes(&self, decisions: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError> {
+        idempotency::outcomes(&self.readers, decisions).await
     }
 
     async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {

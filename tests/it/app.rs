@@ -12,3 +12,4 @@ mod races;
 mod report_outcome;
 mod requirements;
 mod review;
+mod runs;

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy,
-        SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, Parked, RunFilter, Store,
+        StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -14,8 +14,9 @@ use countersign::{
         },
         canon::json::ArgsHash,
         identity::{AgentId, KeyRecord},
-        ids::ApprovalId,
+        ids::{ApprovalId, DecisionId, RunId},
         policy::PolicyVersion,
+        run::{KnownRun, RunKey},
         subject::Subject,
         time::Timestamp,
     },
@@ -95,6 +96,33 @@ impl Store for BrokenStore {
     }
 
     async fn due_approvals(&self, _: Timestamp, _: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        self.answer().await
+    }
+
+    async fn run(&self, _: &RunKey, _: Timestamp) -> Result<Option<KnownRun>, StoreError> {
+        self.answer().await
+    }
+
+    async fn runs(
+        &self,
+        _: &AgentId,
+        _: RunFilter,
+        _: Option<&RunId>,
+        _: Timestamp,
+        _: u32,
+    ) -> Result<Vec<KnownRun>, StoreError> {
+        self.answer().await
+    }
+
+    async fn parked(&self, _: &RunKey) -> Result<Option<Parked>, StoreError> {
+        self.answer().await
+    }
+
+    async fn decisions_of_turn(&self, _: &RunKey, _: u32, _: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        self.answer().await
+    }
+
+    async fn decision_outcomes(&self, _: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError> {
         self.answer().await
     }
 
