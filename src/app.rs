@@ -16,7 +16,7 @@ use crate::domain::{
     },
     call::{CallKey, ToolCall},
     canon::path::PathFinding,
-    facts::{Facts, RunFacts, Voters},
+    facts::{Facts, RunFacts},
     identity::{Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
     policy::{Policy, Tool},
@@ -28,8 +28,10 @@ pub mod agents;
 pub mod audit_log;
 pub mod checkpoints;
 pub mod claim_call;
+pub mod confirm;
 pub mod decide_batch;
 pub mod decide_call;
+mod eligibility;
 pub mod error;
 pub mod expire;
 mod kept;
@@ -60,7 +62,6 @@ pub struct App {
     texts: TrustedTexts,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
-    voters: Voters,
     settings: Settings,
 }
 
@@ -142,7 +143,6 @@ impl App {
             log: parts.log,
             texts: TrustedTexts::default(),
             policy: ArcSwap::from_pointee(parts.policy),
-            voters: Voters::of(&parts.reviewers),
             reviewers: parts.reviewers,
             settings: parts.settings,
         }

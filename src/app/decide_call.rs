@@ -24,7 +24,7 @@ use crate::domain::{
     call::ToolCall,
     canon::{json::ArgsHash, path::PathFinding},
     decision::{Decision, Judgement, Reason, ReasonCode},
-    facts::{Facts, SettleFacts},
+    facts::{Facts, SettleFacts, Voters},
     ids::{ApprovalId, BatchId, DecisionId},
     judge::judge,
     lookup::LookupResults,
@@ -287,7 +287,7 @@ impl App {
                 AskedAgain::DecideAfresh(same, next) => (tx, attempt) = (same, next),
             }
         }
-        let decision = self.settled(tx.as_mut(), &judged, attempt).await?;
+        let decision = self.settled(tx.as_mut(), &judged, &run, attempt).await?;
         match &remembered {
             Some(record) if attempt == 1 => match memory::refusal_from_memory(record) {
                 Some(refusal) => return Ok(Some(DecideAnswer::Refused(refusal))),
@@ -306,19 +306,23 @@ impl App {
         self.record_settled(tx, caller, &judged, &run, settled).await.map(Some)
     }
 
-    async fn settled(&self, tx: &mut dyn Tx, judged: &Judged<'_>, attempt: u32) -> Result<Decision, Error> {
+    async fn settled(&self, tx: &mut dyn Tx, judged: &Judged<'_>, run: &Run, attempt: u32) -> Result<Decision, Error> {
         let Judged { policy, request, judgement, now, .. } = judged;
         let key = &request.call.key;
         let tool = judged.tool_name();
         let standing_denial = tx.standing_denial(&key.agent, &key.run, tool, request.call.args.hash()).await?;
         let (open_in_run, open_of_agent) = tx.open_counts(&key.agent, &key.run, *now).await?;
         let refused_of_tool_in_run = tx.refused_count(&key.agent, &key.run, tool).await?;
+        let asking = self.requesters(policy, run);
+        let (requesters, voters): (Vec<_>, Vec<_>) =
+            self.reviewers.iter().partition(|person| asking.contains(&person.name));
         let facts = SettleFacts {
             standing_denial,
             open_in_run,
             open_of_agent,
             refused_of_tool_in_run,
-            voters: self.voters.clone(),
+            voters: Voters::among(voters.into_iter()),
+            requesters: Voters::among(requesters.into_iter()),
         };
         let judgement = if attempt == 1 {
             judgement.clone()

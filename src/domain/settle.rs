@@ -21,7 +21,10 @@ pub fn settle(policy: &Policy, judgement: Judgement, facts: &SettleFacts) -> Dec
     if judgement.verdict != Verdict::RequireApproval {
         return Decision { judgement, standing_denial: None };
     }
-    let could_be_met = judgement.requirement.as_ref().is_some_and(|requirement| facts.voters.could_meet(requirement));
+    let could_be_met = judgement
+        .requirement
+        .as_ref()
+        .is_some_and(|requirement| facts.voters.could_meet(requirement, &facts.requesters));
     if !could_be_met {
         return denied(judgement, ReasonCode::NoReviewer, "no configured reviewer could ever approve this call");
     }

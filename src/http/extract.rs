@@ -22,6 +22,7 @@ use super::{
 use crate::{
     app::{Caller, ReviewerCaller, error::Error, runs::IfMatch},
     domain::{
+        approval::confirmation::ConfirmationFault,
         audit::{chain::Hash, entry::EventKind},
         canon::json,
         identity::{AgentId, Role},
@@ -198,11 +199,15 @@ pub(super) async fn reviewer_refused(
     approval: ApprovalId,
     error: Error,
 ) -> Refusal {
-    if !matches!(error, Error::NotEligible(_)) {
+    let reason = if matches!(error, Error::NotEligible(_)) {
+        "not_eligible"
+    } else if matches!(error, Error::Confirmation(ConfirmationFault::Unknown)) {
+        "confirmation_unknown"
+    } else {
         return error.into();
-    }
+    };
     let mut entry = caller.entry(EventKind::RequestRefused, state.app.now());
-    entry.reason_code = Some("not_eligible".to_owned());
+    entry.reason_code = Some(reason.to_owned());
     entry.approval = Some(approval);
     match state.app.record(entry).await {
         Ok(()) => error.into(),

@@ -10,5 +10,6 @@ mod lookups;
 mod policies;
 mod races;
 mod report_outcome;
+mod requirements;
 mod review;
 mod runs;

@@ -16,18 +16,18 @@ use super::{
     fault::{Faults, Place, character_in_string},
     lint,
     lookup::{Address, Lookup, Method},
-    manifest::{
-        self, AgentEntry, ApprovalEntry, ArgumentEntry, At, FloorEntry, LookupEntry, Manifest, RuleEntry, ToolEntry,
-    },
+    manifest::{self, AgentEntry, ArgumentEntry, At, FloorEntry, LookupEntry, Manifest, RuleEntry, ToolEntry},
     names,
     schema::{JsonType, Place as Found, Schema, Step, Typed},
     unsupported,
 };
 use crate::domain::{
     canon::{Kind, Shape},
-    facts::Voters,
+    identity::ReviewerDirectory,
     verdict::{Risk, Verdict},
 };
+
+mod terms;
 
 const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
 /// How long a lookup may take where it does not say.
@@ -39,8 +39,8 @@ const MOST_LABELS: usize = 16;
 /// The longest label, in characters.
 const LONGEST_LABEL: usize = 64;
 
-/// Loads the policy in `files`, for these `voters` if they are known; see [`Policy::load`] and [`Policy::load_for`].
-pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Loaded, Vec<Fault>> {
+/// Loads the policy in `files`, for these `reviewers` if they are known; see [`Policy::load`] and [`Policy::load_for`].
+pub(super) fn load(files: &[SourceFile], reviewers: Option<&ReviewerDirectory>) -> Result<Loaded, Vec<Fault>> {
     if !files.iter().any(|file| manifest::is_policy_file(&file.path)) {
         let hint = "a policy is one or more .toml files, other than *.cases.toml";
         return Err(vec![whole(String::new(), "there is no policy file", hint)]);
@@ -52,7 +52,9 @@ pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Load
     }
     let mut faults = Faults::new(files);
     let manifest = manifest::read(&mut faults);
-    let compiling = Compiling { manifest: &manifest, faults: &mut faults, voters, rule_ids: HashMap::new() };
+    // With no reviewer at all every call that would be held is denied, and the service starts and says so.
+    let reviewers = reviewers.filter(|reviewers| !reviewers.is_empty());
+    let compiling = Compiling { manifest: &manifest, faults: &mut faults, reviewers, rule_ids: HashMap::new() };
     let policy = compiling.policy(version(files));
     if !faults.any_error() {
         lint::check(&manifest, &policy, &mut faults);
@@ -106,8 +108,8 @@ pub(super) fn version(files: &[SourceFile]) -> PolicyVersion {
 struct Compiling<'m, 'r, 's> {
     manifest: &'m Manifest,
     faults: &'r mut Faults<'s>,
-    /// The configured reviewers, where they are known.
-    voters: Option<&'r Voters>,
+    /// The configured reviewers, where they are known and there are any.
+    reviewers: Option<&'r ReviewerDirectory>,
     /// Where each rule's id stands.
     rule_ids: HashMap<&'m str, &'m Place>,
 }
@@ -136,7 +138,7 @@ impl<'m> Compiling<'m, '_, '_> {
         }
         let defaults = &manifest.defaults;
         let number = |said: &Option<At<u32>>, built_in| said.as_ref().map_or(built_in, |number| number.value);
-        Policy {
+        let policy = Policy {
             version,
             tools,
             names,
@@ -148,7 +150,9 @@ impl<'m> Compiling<'m, '_, '_> {
                 open_per_agent: number(&defaults.max_open_approvals_per_agent, DEFAULT_CAPS.open_per_agent),
                 refused_per_run: number(&defaults.max_refused_per_run, DEFAULT_CAPS.refused_per_run),
             },
-        }
+        };
+        self.requirements(&policy);
+        policy
     }
 
     fn vars(&mut self) -> Map<String, Value> {
@@ -228,7 +232,7 @@ impl<'m> Compiling<'m, '_, '_> {
                 self.faults.error(&name.at, message, "aliases are the very same tool: keep one");
             }
         }
-        Agent { tools, labels: entry.labels.clone() }
+        Agent { tools, labels: entry.labels.clone(), owners: self.owners(id, entry) }
     }
 
     fn tool(&mut self, entry: &'m ToolEntry, vars: &Map<String, Value>) -> Option<Tool> {
@@ -239,7 +243,7 @@ impl<'m> Compiling<'m, '_, '_> {
         let unconfined = runs_commands && !entry.sandboxed;
         let risk = entry.risk.as_ref().map(|risk| risk.value);
         let default = self.default_verdict(entry, risk, unconfined);
-        let approval = self.terms(entry.approval.as_ref());
+        let approval = self.terms(entry.approval.as_ref(), risk);
         let subject = self.subject(entry, schema.as_ref());
         let lookups = self.lookups(entry, schema.as_ref());
 
@@ -262,7 +266,7 @@ impl<'m> Compiling<'m, '_, '_> {
                 continue;
             }
             let scope = ToolScope { schema, arguments: &arguments, vars, loosens, open };
-            if let Some(rule) = self.rule(rule, &scope) {
+            if let Some(rule) = self.rule(rule, risk, &scope) {
                 rules.push(rule);
             }
         }
@@ -563,9 +567,9 @@ impl<'m> Compiling<'m, '_, '_> {
     }
 
     /// The rule, if all of it is there and in order; faults are reported.
-    fn rule(&mut self, entry: &RuleEntry, scope: &ToolScope<'_>) -> Option<Rule> {
+    fn rule(&mut self, entry: &RuleEntry, risk: Option<Risk>, scope: &ToolScope<'_>) -> Option<Rule> {
         let when = entry.when.as_ref()?;
-        let approval = self.rule_terms(entry);
+        let approval = self.rule_terms(entry, risk);
         match Condition::compile(&when.value, scope) {
             Ok(condition) => assembled(entry, condition, approval, scope.loosens),
             Err(found) => {
@@ -583,34 +587,6 @@ impl<'m> Compiling<'m, '_, '_> {
             None => when.at.clone(),
         };
         self.faults.error(&at, format!("{}{of}", fault.message), fault.hint.clone());
-    }
-
-    fn rule_terms(&mut self, entry: &RuleEntry) -> Option<ApprovalTerms> {
-        let approval = entry.approval.as_ref()?;
-        if entry.verdict.as_ref().is_some_and(|verdict| verdict.value != Verdict::RequireApproval) {
-            let hint = "terms of approval go with verdict = \"require_approval\"";
-            self.faults.error(&approval.at, "`approval` in a rule that asks for none", hint);
-        }
-        Some(self.terms(Some(approval)))
-    }
-
-    fn terms(&mut self, entry: Option<&ApprovalEntry>) -> ApprovalTerms {
-        let Some(entry) = entry else { return ApprovalTerms::default() };
-        unsupported::approval(self.faults, entry);
-        let groups = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value);
-        // With no reviewer at all every call that would be held is denied, and the service starts and says so.
-        if let Some(voters) = self.voters.filter(|voters| !voters.is_empty()) {
-            for group in groups.clone().filter(|group| !voters.any_in(&group.value)) {
-                let hint = "groups are those of [reviewers] in the settings";
-                self.faults.error(&group.at, format!("no configured reviewer is in the group `{}`", group.value), hint);
-            }
-        }
-        ApprovalTerms {
-            quorum: entry.quorum.as_ref().map_or(1, |quorum| quorum.value),
-            reviewers: groups.map(|group| group.value.clone()).collect(),
-            ttl: entry.ttl.as_ref().map(|ttl| ttl.value),
-            grace: entry.grace.as_ref().map_or(Duration::ZERO, |grace| grace.value),
-        }
     }
 
     /// Compiles a rule over many tools for each tool that it covers.
@@ -632,7 +608,7 @@ impl<'m> Compiling<'m, '_, '_> {
             let hint = "name the tools it covers: risk = [\"send\"], or tools = [..]";
             self.faults.error(&entry.rule.at, "a rule over no tools", hint);
         }
-        let approval = self.rule_terms(&entry.rule);
+        let approval = self.rule_terms(&entry.rule, None);
         let Some(when) = entry.rule.when.as_ref() else { return };
 
         let mut covered = 0;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sqlx::{Postgres, Transaction};
 
 use super::{
-    approvals, changes, checkpoints, decisions,
+    approvals, changes, checkpoints, confirmations, decisions,
     errors::{commit_error, store_error},
     idempotency, keys, payloads, policies, runs, subjects,
 };
@@ -16,12 +16,12 @@ use crate::{
         StoredPolicy, SubjectCall, Tx,
     },
     domain::{
-        approval::state::Approval,
+        approval::{confirmation::Confirmation, state::Approval},
         audit::{entry::Entry, payload::Payload},
         call::CallKey,
         canon::json::ArgsHash,
         facts::StandingDenial,
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, KeyId, RunId},
         run::{KnownRun, Run, RunKey, RunLease},
         subject::Subject,
@@ -147,6 +147,18 @@ impl Tx for PostgresTx {
 
     async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
         approvals::update(&mut self.tx, approval).await
+    }
+
+    async fn confirmation(
+        &mut self,
+        approval: ApprovalId,
+        reviewer: &ReviewerName,
+    ) -> Result<Option<Confirmation>, StoreError> {
+        confirmations::of(&mut self.tx, approval, reviewer).await
+    }
+
+    async fn put_confirmation(&mut self, confirmation: &Confirmation) -> Result<(), StoreError> {
+        confirmations::put(&mut self.tx, confirmation).await
     }
 
     async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {

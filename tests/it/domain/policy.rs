@@ -7,3 +7,4 @@ mod lint;
 mod lookup;
 mod manifest;
 mod schema;
+mod terms;

@@ -64,6 +64,7 @@ fn facts() -> SettleFacts {
         open_of_agent: 0,
         refused_of_tool_in_run: 0,
         voters: voters(&[&["support"], &["finance"]]),
+        requesters: voters(&[]),
     }
 }
 
@@ -131,6 +132,16 @@ fn a_requirement_that_nobody_could_ever_meet_is_a_denial() {
     }
     // What asks nobody needs nobody.
     assert_eq!(outcome(&settled("look", &SettleFacts { voters: voters(&[]), ..facts() })).0, Verdict::Allow);
+}
+
+#[test]
+fn who_asks_helps_to_meet_a_requirement_only_where_it_says_so() {
+    let facts = SettleFacts { voters: voters(&[&["support"]]), requesters: voters(&[&["finance"]]), ..facts() };
+    assert_eq!(outcome(&settled("send", &facts)), (Verdict::Deny, ReasonCode::NoReviewer));
+    let allowing = POLICY.replace("approval = {", "approval = { allow_self_approval = true,");
+    let policy = policy(&allowing);
+    let decision = settle(&policy, judged(&policy, "send"), &facts);
+    assert_eq!(outcome(&decision), (Verdict::RequireApproval, ReasonCode::Rule));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use countersign::{
         IdempotencyRecord, Parked, RunFilter, SharedStore, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
-        approval::state::Approval,
+        approval::{confirmation::Confirmation, state::Approval},
         audit::{
             chain::{Head, SealedEntry},
             entry::Entry,
@@ -21,7 +21,7 @@ use countersign::{
         call::CallKey,
         canon::json::ArgsHash,
         facts::StandingDenial,
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, KeyId, RunId},
         policy::PolicyVersion,
         run::{KnownRun, Run, RunKey, RunLease},
@@ -308,6 +308,18 @@ impl Tx for FaultyTx {
 
     async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
         self.tx.update_approval(approval).await
+    }
+
+    async fn confirmation(
+        &mut self,
+        approval: ApprovalId,
+        reviewer: &ReviewerName,
+    ) -> Result<Option<Confirmation>, StoreError> {
+        self.tx.confirmation(approval, reviewer).await
+    }
+
+    async fn put_confirmation(&mut self, confirmation: &Confirmation) -> Result<(), StoreError> {
+        self.tx.put_confirmation(confirmation).await
     }
 
     async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {
