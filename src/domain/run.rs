@@ -88,7 +88,7 @@ impl Run {
     }
 
     /// Puts a run that is the head of its family under `parent`: what either family touched and was asked is both
-    /// their matter from then on.
+    /// their matter from then on. Whom the parent works for it works for as well, unless it says otherwise itself.
     ///
     /// # Errors
     /// When it is below another already or has runs below itself, when the parent has ended or is too far down.
@@ -109,6 +109,9 @@ impl Run {
             return Err(FamilyFault::TooDeep);
         }
         self.ancestors = std::iter::once(&parent.key).chain(&parent.ancestors).cloned().collect();
+        if self.on_behalf_of.is_none() {
+            self.on_behalf_of.clone_from(&parent.on_behalf_of);
+        }
         self.labels.extend(parent.labels.iter().cloned());
         self.requests.splice(..0, parent.requests.iter().copied());
         self.requested_bytes += parent.requested_bytes;

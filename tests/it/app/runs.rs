@@ -251,9 +251,9 @@ async fn the_end_of_a_run_reaches_below_and_withdraws_what_waits() {
         let child = key("other-bot", "child");
         world.declare(&own(), &Declaration::default()).await.unwrap();
         world.declare(&child, &below(RUN)).await.unwrap();
-        let (request, pending) = world.hold("drop_table", json!({ "name": "a" })).await;
-        let (approved_call, approved) = world.approved("drop_table", json!({ "name": "b" })).await;
-        let of_child = held(world.decide_in(&child, "drop_table", json!({ "name": "c" })).await).approval;
+        let (request, pending) = world.hold("send_email", json!({ "to": "a" })).await;
+        let (approved_call, approved) = world.approved("send_email", json!({ "to": "b" })).await;
+        let of_child = held(world.decide_in(&child, "send_email", json!({ "to": "c" })).await).approval;
         for _ in 0..2 {
             world.app.end_run(&world.desk, &own()).await.unwrap();
         }
@@ -305,8 +305,8 @@ async fn a_pause_binds_every_instance_and_those_below_until_an_admin_ends_it() {
         let child = key("other-bot", "child");
         world.declare(&own(), &Declaration::default()).await.unwrap();
         world.declare(&child, &below(RUN)).await.unwrap();
-        let (request, approval) = world.approved("drop_table", json!({ "name": "a" })).await;
-        let of_child = held(world.decide_in(&child, "drop_table", json!({ "name": "b" })).await).approval;
+        let (request, approval) = world.approved("send_email", json!({ "to": "a" })).await;
+        let of_child = held(world.decide_in(&child, "send_email", json!({ "to": "b" })).await).approval;
         let agent = own().agent;
         for _ in 0..2 {
             world.app.pause_agent(&world.bo, &agent, Some("odd")).await.unwrap();
@@ -337,7 +337,7 @@ async fn a_stop_and_a_claim_at_once_leave_the_call_run_or_withdrawn_and_never_bo
         let world = Arc::new(world);
         for name in 0..6 {
             let run = key("billing-bot", &format!("run-{name}"));
-            let request = world.call_in(&run, "drop_table", json!({ "name": "a" }));
+            let request = world.call_in(&run, "send_email", json!({ "to": "a" }));
             let approval = held(world.ask(&request).await.unwrap()).approval;
             world.approve(&world.ana, &approval).await.unwrap();
             let (claiming, stopping) = (Arc::clone(&world), Arc::clone(&world));
@@ -364,7 +364,7 @@ async fn a_stop_and_an_approve_at_once_leave_nothing_to_claim() {
         let world = Arc::new(world);
         for name in 0..6 {
             let run = key("billing-bot", &format!("run-{name}"));
-            let request = world.call_in(&run, "drop_table", json!({ "name": "a" }));
+            let request = world.call_in(&run, "send_email", json!({ "to": "a" }));
             let approval = held(world.ask(&request).await.unwrap()).approval;
             let (approving, stopping, held) = (Arc::clone(&world), Arc::clone(&world), approval.clone());
             let approve = tokio::spawn(async move { approving.approve(&approving.ana, &held).await });
@@ -382,7 +382,7 @@ async fn a_stop_and_an_approve_at_once_leave_nothing_to_claim() {
 #[tokio::test]
 async fn of_ten_workers_exactly_one_takes_a_ready_run_up() {
     on_each_engine(async |world: World| {
-        world.approved("drop_table", json!({ "name": "a" })).await;
+        world.approved("send_email", json!({ "to": "a" })).await;
         let world = Arc::new(world);
         let workers = (0..10).map(|_| {
             let world = Arc::clone(&world);
@@ -408,7 +408,7 @@ async fn of_ten_workers_exactly_one_takes_a_ready_run_up() {
 async fn a_run_is_ready_again_when_its_worker_is_not_heard_of() {
     on_each_engine(async |world: World| {
         assert_eq!(world.app.resume_run(&world.bot, &own()).await, Err(Error::NotFound));
-        let (_, approval) = world.hold("drop_table", json!({ "name": "a" })).await;
+        let (_, approval) = world.hold("send_email", json!({ "to": "a" })).await;
         let waiting = refusal(world.app.resume_run(&world.bot, &own()).await);
         assert_eq!(waiting, RunRefused::NotReady(RunStatus::AwaitingApproval));
         world.deny(&world.ana, &approval, Some("no")).await.unwrap();
@@ -425,7 +425,7 @@ async fn a_run_is_ready_again_when_its_worker_is_not_heard_of() {
 #[tokio::test]
 async fn parking_what_comes_next_ends_the_turn_until_something_else_is_held() {
     on_each_engine(async |world: World| {
-        let (_, approval) = world.hold("drop_table", json!({ "name": "a" })).await;
+        let (_, approval) = world.hold("send_email", json!({ "to": "a" })).await;
         let park = async |replaces: Option<IfMatch>| {
             world.app.park_run(&world.bot, &own(), "text/plain", b"state", replaces.as_ref()).await
         };
@@ -440,7 +440,7 @@ async fn parking_what_comes_next_ends_the_turn_until_something_else_is_held() {
         world.clock.advance(LEASE);
         assert_eq!(world.status(&own()).await, RunStatus::Running);
         // The same turn, for stacks that do not count them.
-        let (_, next) = world.hold("drop_table", json!({ "name": "b" })).await;
+        let (_, next) = world.hold("send_email", json!({ "to": "b" })).await;
         assert_eq!(world.status(&own()).await, RunStatus::AwaitingApproval);
         world.approve(&world.ana, &next).await.unwrap();
         assert_eq!(world.status(&own()).await, RunStatus::Ready);
@@ -454,7 +454,7 @@ async fn parking_what_comes_next_ends_the_turn_until_something_else_is_held() {
 #[tokio::test]
 async fn an_approval_outlives_the_process_that_asked_for_it() {
     on_each_engine(async |world: World| {
-        let (request, answer) = world.in_turn(4, "drop_table", json!({ "name": "a" })).await;
+        let (request, answer) = world.in_turn(4, "send_email", json!({ "to": "a" })).await;
         let approval = held(answer).approval;
         world.app.park_run(&world.bot, &own(), "application/json", b"{\"turn\":4}", None).await.unwrap();
         let next = world.another_instance(Setup::default()).await;
@@ -474,7 +474,7 @@ async fn an_approval_outlives_the_process_that_asked_for_it() {
 #[tokio::test]
 async fn only_the_newest_turn_counts() {
     on_each_engine(async |world: World| {
-        let (_, answer) = world.in_turn(1, "drop_table", json!({ "name": "a" })).await;
+        let (_, answer) = world.in_turn(1, "send_email", json!({ "to": "a" })).await;
         held(answer);
         assert_eq!(world.status(&own()).await, RunStatus::AwaitingApproval);
         allowed(world.in_turn(2, "read_file", json!({ "path": "a" })).await.1);
@@ -489,7 +489,7 @@ async fn only_the_newest_turn_counts() {
 #[tokio::test]
 async fn whoever_waits_for_a_ready_run_is_told_at_once() {
     on_each_engine(async |world: World| {
-        let (_, approval) = world.hold("drop_table", json!({ "name": "a" })).await;
+        let (_, approval) = world.hold("send_email", json!({ "to": "a" })).await;
         let world = Arc::new(world);
         let waiting = {
             let world = Arc::clone(&world);

@@ -23,6 +23,16 @@ fn a_run_below_another_has_what_both_families_touched() {
 }
 
 #[test]
+fn a_run_below_another_works_for_whom_that_works_unless_it_says_otherwise() {
+    let (mut parent, mut child, mut another) = (named("parent"), named("child"), named("another"));
+    parent.on_behalf_of = Some("ana".to_owned());
+    another.on_behalf_of = Some("bo".to_owned());
+    child.put_under(&parent, false).unwrap();
+    another.put_under(&parent, false).unwrap();
+    assert_eq!((child.on_behalf_of.as_deref(), another.on_behalf_of.as_deref()), (Some("ana"), Some("bo")));
+}
+
+#[test]
 fn a_run_has_one_place_in_one_family() {
     let (parent, other) = (named("parent"), named("other"));
     let mut child = named("child");
