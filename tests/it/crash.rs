@@ -212,6 +212,7 @@ impl Driven {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the process under test has the clock of the machine")]
 fn now() -> Timestamp {
     let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
     Timestamp::from_micros(i64::try_from(micros).unwrap())
