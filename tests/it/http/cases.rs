@@ -5,6 +5,7 @@ mod corpora;
 mod email;
 mod extra;
 mod identity;
+mod lifecycle;
 mod paths;
 mod sql;
 mod texts;
