@@ -76,8 +76,6 @@ pub struct ReviewedApproval {
     pub same_subject: Vec<CallBefore>,
     /// Other approvals of the same agent, tool and arguments that are open.
     pub identical: Vec<OpenTwin>,
-    /// The runs that the call's run was started by, the nearest first.
-    pub above: Vec<RunKey>,
 }
 
 /// An earlier or later call on the same business key.
@@ -397,8 +395,6 @@ impl App {
             None => Vec::new(),
         };
         let now = self.now();
-        let run = self.store.run(&RunKey::of(&approval.call), now).await?;
-        let above = run.map(|known| known.run.ancestors).unwrap_or_default();
         let agent = &approval.call.agent;
         // One more, for it may be open itself.
         let twins = self.store.open_twins(agent, &approval.tool, approval.args_hash, now, MOST_BESIDE + 1).await?;
@@ -408,7 +404,7 @@ impl App {
             .take(MOST_BESIDE as usize)
             .map(|twin| OpenTwin { id: twin.id, code: twin.code })
             .collect();
-        Ok(ReviewedApproval { approval, review: review.held(), args, rationale, same_subject, identical, above })
+        Ok(ReviewedApproval { approval, review: review.held(), args, rationale, same_subject, identical })
     }
 
     async fn calls_on_same_subject(

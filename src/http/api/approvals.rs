@@ -424,17 +424,6 @@ struct ReviewedView {
     same_subject: Vec<CallBeforeView>,
     /// Other approvals of the same agent, tool and arguments that are open now.
     identical: Vec<OpenTwinView>,
-    /// The runs that the call's run was started by, the nearest first.
-    above: Vec<RunName>,
-}
-
-/// Names a run.
-#[derive(Serialize, ToSchema)]
-struct RunName {
-    #[schema(value_type = String)]
-    agent: AgentId,
-    #[schema(value_type = String)]
-    run_id: RunId,
 }
 
 /// Words nobody has checked.
@@ -496,7 +485,7 @@ struct OpenTwinView {
 
 impl ReviewedView {
     fn of(state: &HttpState, reviewed: ReviewedApproval) -> Self {
-        let ReviewedApproval { approval, review, args, rationale, same_subject, identical, above } = reviewed;
+        let ReviewedApproval { approval, review, args, rationale, same_subject, identical } = reviewed;
         let review_hash = approval.review.filter(|_| review.is_some()).map(|review| review.hash.to_string());
         Self {
             approval: ReviewerApproval::of(state, approval),
@@ -505,7 +494,6 @@ impl ReviewedView {
             args,
             rationale: rationale.map(|text| Unverified { text, verified: false }),
             same_subject: same_subject.into_iter().map(CallBeforeView::from).collect(),
-            above: above.into_iter().map(|run| RunName { agent: run.agent, run_id: run.run }).collect(),
             identical: identical
                 .into_iter()
                 .map(|twin| OpenTwinView { id: twin.id, code: twin.code.to_string() })

@@ -188,7 +188,7 @@ async fn a_run_below_shares_what_the_family_touched_and_was_asked() {
         held(world.decide_in(&child, "send", json!({ "to": "ana@acme.example" })).await);
         let reviewed = held(world.decide_in(&child, "erase", json!({})).await).approval;
         let reviewed = world.app.approval_for_reviewer(&world.ana, reviewed.id).await.unwrap();
-        assert_eq!(reviewed.above, [own()]);
+        assert_eq!(reviewed.review.unwrap().chain, [child, own()]);
     })
     .await;
 }
