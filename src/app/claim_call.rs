@@ -9,7 +9,8 @@ use super::{
     App, Caller,
     decide_call::about,
     error::Error,
-    ports::{Change, PermitKey, StoreError, Tx},
+    limits::Locked,
+    ports::{Change, CountedCall, PermitKey, StoreError, Tx},
     retrying,
 };
 use crate::domain::{
@@ -20,12 +21,12 @@ use crate::domain::{
     audit::entry::{Actor, Entry, EventKind},
     call::{Arguments, ToolCall},
     canon::json::ArgsHash,
-    decision::Judgement,
+    decision::{Judgement, ReasonCode},
     facts::Facts,
     ids::{ApprovalId, ClaimId},
     judge::judge,
+    limit,
     policy::{Policy, Tool},
-    run::Run,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -60,7 +61,7 @@ pub struct ClaimedCall {
 pub(super) struct Today<'a> {
     pub(super) policy: &'a Policy,
     pub(super) facts: &'a Facts,
-    pub(super) run: &'a Run,
+    pub(super) locked: &'a Locked,
     pub(super) judgement: &'a Judgement,
 }
 
@@ -109,10 +110,15 @@ impl App {
             let paths = self.found_paths(&policy, &call).await;
             let mut tx = self.store.begin().await?;
             let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, paths).await?;
+            let tool = policy.tool(&call.tool);
+            // What the arguments resolved to depends on neither time nor context.
+            let resolved = judge(&policy, &call, &facts, self.now()).resolved;
+            let counted = self.locked_limits(tx.as_mut(), tool, &call, &run, &resolved).await?;
+            let locked = Locked { run, counted };
             let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
             call.context = self.kept_input(&approval).await?.get("context").cloned();
             let judgement = judge(&policy, &call, &facts, now);
-            let today = Today { policy: &policy, facts: &facts, run: &run, judgement: &judgement };
+            let today = Today { policy: &policy, facts: &facts, locked: &locked, judgement: &judgement };
             self.claim_held(tx, caller, approval, presented, &today, now).await.map(|(_, claimed)| claimed)
         })
         .await
@@ -155,7 +161,7 @@ impl App {
         today: &Today<'_>,
         now: Timestamp,
     ) -> Result<(Approval, ClaimedCall), Error> {
-        let Today { policy, facts, run, judgement } = *today;
+        let Today { policy, facts, locked, judgement } = *today;
         let key = tx.key(caller.principal.key()).await?;
         if key.and_then(|key| key.principal_at(now)).is_none() {
             return Err(Error::KeyRevoked);
@@ -199,6 +205,18 @@ impl App {
             tx.commit().await?;
             return Err(Error::PolicyChanged(objection));
         }
+        let over = tool.filter(|_| claimable == Claimable::Now);
+        if let Some(limit) = over.and_then(|tool| limit::denying(tool, &locked.counted.tallies)) {
+            let objection = format!("the limit `{}` is exceeded", limit.id);
+            let mut refused = caller.entry(EventKind::ClaimRefused, now);
+            refused.reason_code = Some(ReasonCode::Limit.as_str().to_owned());
+            refused.reason = Some(objection.clone());
+            refused.rule = Some(limit.id.clone());
+            refused.policy_version = Some(policy.version().to_string());
+            tx.append(about(&approval, refused));
+            tx.commit().await?;
+            return Err(Error::PolicyChanged(objection));
+        }
         let (claim, given) = match claimable {
             Claimable::Again(claim) => (claim, None),
             Claimable::Now => {
@@ -230,8 +248,10 @@ impl App {
                 entry.detail.insert("claim_id".to_owned(), claim.id.to_string().into());
                 entry.detail.insert("lease_expires_at".to_owned(), claim.lease_expires_at.to_string().into());
                 if let Some(tool) = tool {
-                    self.join_labels(tx.as_mut(), run, tool, &mut entry).await?;
+                    self.join_labels(tx.as_mut(), &locked.run, tool, &mut entry).await?;
                 }
+                let counted = CountedCall { key: &claimed.call, args_hash: claimed.args_hash };
+                locked.counted.count(tx.as_mut(), &counted, PermitKey::Approval(claimed.id), now).await?;
                 tx.append(about(&claimed, entry));
                 tx.announce(Change::Approval(claimed.id));
                 claimed

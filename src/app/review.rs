@@ -13,6 +13,7 @@ use super::{
     claim_call::KeptInput,
     decide_call::about,
     error::Error,
+    grants::{GrantOffer, TakenOffer},
     ports::{ApprovalFilter, Change, Tx},
     retrying,
 };
@@ -45,6 +46,8 @@ pub struct ReviewDecision {
     pub reason: Option<String>,
     /// What the agent is told of a denial.
     pub message_to_agent: Option<String>,
+    /// One of the grants that the approval offers, taken with an approve.
+    pub grant: Option<TakenOffer>,
 }
 
 /// An approval as its reviewers see it.
@@ -58,6 +61,8 @@ pub struct ReviewedApproval {
     pub args: Option<Map<String, Value>>,
     /// What the model said of it: unverified.
     pub rationale: Option<String>,
+    /// The grants that whoever asks may take with an approve.
+    pub offers: Vec<GrantOffer>,
 }
 
 /// A page of approvals.
@@ -115,7 +120,8 @@ impl App {
             })
             .await?;
         }
-        self.reviewed(approval).await
+        let offers = self.grant_offers(reviewer, &approval).await?;
+        Ok(ReviewedApproval { offers, ..self.reviewed(approval).await? })
     }
 
     /// The caller's own approval, once its state is no longer `unless`, or when `wait` is over.
@@ -166,6 +172,10 @@ impl App {
         id: ApprovalId,
         decision: &ReviewDecision,
     ) -> Result<ReviewedApproval, Error> {
+        let taken = match decision.grant.as_ref().filter(|_| decision.approve) {
+            Some(taken) => self.taken_offer(reviewer, id, taken).await?,
+            None => None,
+        };
         let approval = retrying(|| async {
             let mut tx = self.store.begin().await?;
             let (approval, now) = self.visible_approval(tx.as_mut(), reviewer, id).await?;
@@ -198,6 +208,10 @@ impl App {
                 tx.append(about(&approval, vote));
                 if counted == Counted::Met {
                     tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalApproved, now)));
+                }
+                if decision.grant.is_some() {
+                    let taken = taken.clone().filter(|_| counted == Counted::Met).ok_or(Error::OfferGone)?;
+                    self.store_grant(tx.as_mut(), reviewer, taken, Some(&approval), now).await?;
                 }
                 approval
             } else {
@@ -322,7 +336,7 @@ impl App {
         let args = input.get("args").and_then(Value::as_object).cloned();
         let rationale = input.get("rationale").and_then(Value::as_str).map(str::to_owned);
         let review = args.as_ref().map(|args| Review::of(&approval, args));
-        Ok(ReviewedApproval { approval, review, args, rationale })
+        Ok(ReviewedApproval { approval, review, args, rationale, offers: Vec::new() })
     }
 
     async fn typed_sentences(

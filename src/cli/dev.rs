@@ -288,6 +288,9 @@ fn line(entry: &Entry) -> Option<String> {
         | EventKind::OutcomeUnknown
         | EventKind::OutcomeSettled
         | EventKind::CallReused
+        | EventKind::GrantCreated
+        | EventKind::GrantRevoked
+        | EventKind::GrantUsed
         | EventKind::RequestRefused
         | EventKind::PolicyLoaded
         | EventKind::PolicyRefused => entry.event.to_string(),

@@ -12,6 +12,7 @@ pub(super) mod approvals;
 pub(super) mod audit;
 pub(super) mod decide;
 pub(super) mod decisions;
+pub(super) mod grants;
 pub(super) mod policy;
 pub(super) mod service;
 pub(super) mod tools;

@@ -177,15 +177,19 @@ async fn wrong_role(parts: &Parts, state: &HttpState, caller: &Caller, problem: 
 pub(super) async fn reviewer_refused(
     state: &HttpState,
     caller: &Caller,
-    approval: ApprovalId,
+    approval: Option<ApprovalId>,
     error: Error,
 ) -> Refusal {
-    if !matches!(error, Error::NotEligible(_)) {
+    let reason = if matches!(error, Error::NotEligible(_)) {
+        "not_eligible"
+    } else if matches!(error, Error::GrantTooWide(_)) {
+        "grant_too_wide"
+    } else {
         return error.into();
-    }
+    };
     let mut entry = caller.entry(EventKind::RequestRefused, state.app.now());
-    entry.reason_code = Some("not_eligible".to_owned());
-    entry.approval = Some(approval);
+    entry.reason_code = Some(reason.to_owned());
+    entry.approval = approval;
     match state.app.record(entry).await {
         Ok(()) => error.into(),
         Err(error) => error.into(),

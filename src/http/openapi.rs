@@ -25,6 +25,7 @@ use super::{
     tags(
         (name = "calls", description = "What agents ask before they run a tool."),
         (name = "approvals", description = "Held calls: deciding, claiming, reporting."),
+        (name = "grants", description = "What reviewers let through for a while."),
         (name = "audit", description = "The log."),
         (name = "policy", description = "The policy in force."),
         (name = "service", description = "The service itself; no key needed."),
@@ -53,6 +54,7 @@ pub(super) fn routes() -> OpenApiRouter<HttpState> {
         .merge(api::decide::routes())
         .merge(api::approvals::routes())
         .merge(api::decisions::routes())
+        .merge(api::grants::routes())
         .merge(api::tools::routes())
         .merge(api::audit::routes())
         .merge(api::policy::routes())

@@ -15,7 +15,8 @@ use tokio::{
 use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GrantFilter, GroupAppend, Guard, Store, StoreError,
+        StoredPolicy, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -23,8 +24,9 @@ use crate::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
+        grant::GrantRecord,
         identity::KeyRecord,
-        ids::ApprovalId,
+        ids::{ApprovalId, GrantId},
         policy::PolicyVersion,
         time::Timestamp,
     },
@@ -38,8 +40,10 @@ mod checkpoints;
 mod decisions;
 mod entries;
 mod errors;
+mod grants;
 mod idempotency;
 mod keys;
+mod limits;
 mod payloads;
 mod policies;
 mod runs;
@@ -204,6 +208,15 @@ impl Store for PostgresStore {
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
         approvals::due(&self.readers, now, limit).await
+    }
+
+    async fn grants(
+        &self,
+        filter: &GrantFilter,
+        before: Option<GrantId>,
+        limit: u32,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        grants::list(&self.readers, filter, before, limit).await
     }
 
     async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {

@@ -12,7 +12,8 @@ use tokio::sync::broadcast;
 use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GrantFilter, GroupAppend, Guard, Store, StoreError,
+        StoredPolicy, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -20,8 +21,9 @@ use crate::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
+        grant::GrantRecord,
         identity::KeyRecord,
-        ids::ApprovalId,
+        ids::{ApprovalId, GrantId},
         policy::PolicyVersion,
         time::Timestamp,
     },
@@ -35,8 +37,10 @@ mod checkpoints;
 mod decisions;
 mod entries;
 mod errors;
+mod grants;
 mod idempotency;
 mod keys;
+mod limits;
 mod payloads;
 mod policies;
 mod runs;
@@ -164,6 +168,15 @@ impl Store for SqliteStore {
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
         approvals::due(&self.readers, now, limit).await
+    }
+
+    async fn grants(
+        &self,
+        filter: &GrantFilter,
+        before: Option<GrantId>,
+        limit: u32,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        grants::list(&self.readers, filter, before, limit).await
     }
 
     async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {

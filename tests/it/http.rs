@@ -5,6 +5,7 @@ mod audit;
 mod bodies;
 mod cases;
 mod decide;
+mod grants;
 mod log_lines;
 mod openapi;
 mod rate;

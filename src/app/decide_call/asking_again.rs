@@ -8,13 +8,13 @@ use crate::{
         App, Caller,
         claim_call::{Presented, Today},
         error::{AlreadyExecuted, Error},
+        limits::Locked,
         ports::{Change, Tx},
     },
     domain::{
         approval::state::{Approval, Canceller, Claimable, Denier, Elapsed, Execution, State},
         audit::entry::{Actor, Entry, EventKind},
         decision::ReasonCode,
-        run::Run,
         time::Timestamp,
     },
 };
@@ -34,7 +34,7 @@ impl App {
         mut tx: Box<dyn Tx>,
         caller: &Caller,
         judged: &Judged<'_>,
-        run: &Run,
+        locked: &Locked,
         stored: Approval,
         remembered: bool,
     ) -> Result<AskedAgain, Error> {
@@ -67,7 +67,7 @@ impl App {
             }
             NextStep::Claim => {
                 let presented = Presented { args: &request.call.args, claim: None };
-                let today = Today { policy, facts, run, judgement };
+                let today = Today { policy, facts, locked, judgement };
                 let (approval, claimed) = self.claim_held(tx, caller, approval, &presented, &today, *now).await?;
                 let held = HeldCall { decision: approval.decision, approval };
                 Ok(AskedAgain::Answered(DecideAnswer::Claimed(Box::new(held), Box::new(claimed))))

@@ -91,6 +91,8 @@ fn decision_payload(judged: &Judged<'_>, judgement: &Judgement, salt: Salt) -> R
         | ReasonCode::Floor
         | ReasonCode::Default
         | ReasonCode::NotSandboxed
+        | ReasonCode::Limit
+        | ReasonCode::Grant
         | ReasonCode::HoldRequested
         | ReasonCode::HeldBefore
         | ReasonCode::DeniedBefore

@@ -11,10 +11,9 @@ use super::{
 const HINT: &str = "this version of Countersign does not build it; take it out";
 
 /// Keys that are known and not read yet.
-const KEYS: [(Section, &str); 10] = [
+const KEYS: [(Section, &str); 9] = [
     (Section::Agent, "owner"),
     (Section::Tool, "subject"),
-    (Section::Tool, "limits"),
     (Section::Tool, "lookups"),
     (Section::Approval, "double_confirm"),
     (Section::Approval, "decide_in"),

@@ -16,6 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     StateView,
     decide::{self, Claimed, RefusedBody, wait_for_people},
+    grants::{length, length_text},
     page,
 };
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
         ReviewerCaller,
         claim_call::Presented,
         error::Error,
+        grants::{GrantOffer, TakenOffer},
         ports::ApprovalFilter,
         report_outcome::OutcomeReport,
         review::{ReviewDecision, ReviewedApproval},
@@ -365,6 +367,30 @@ struct ReviewedView {
     /// What the model says of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     rationale: Option<Unverified>,
+    /// Grants that this reviewer may take with an approve, the narrowest first; at most three.
+    grant_offers: Vec<GrantOfferView>,
+}
+
+/// A grant that can be taken with an approve.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GrantOffer)]
+struct GrantOfferView {
+    /// `same_arguments`, `same_target` or `everything`.
+    scope: &'static str,
+    /// What it lets through.
+    when: String,
+    ttl: String,
+    max_uses: u32,
+    /// How many of the run's latest held calls of the tool it would have let through.
+    would_have_covered: u32,
+}
+
+impl From<GrantOffer> for GrantOfferView {
+    fn from(offered: GrantOffer) -> Self {
+        let GrantOffer { offer, would_have_covered } = offered;
+        let (scope, ttl) = (offer.scope.as_str(), length_text(offer.ttl));
+        Self { scope, when: offer.when, ttl, max_uses: offer.max_uses, would_have_covered }
+    }
 }
 
 /// The rendered arguments of a held call: characters that could deceive are written as `\u{..}`.
@@ -399,7 +425,8 @@ struct Unverified {
 
 impl ReviewedView {
     fn of(state: &HttpState, reviewed: ReviewedApproval) -> Self {
-        let ReviewedApproval { approval, review, args, rationale } = reviewed;
+        let ReviewedApproval { approval, review, args, rationale, offers } = reviewed;
+        let grant_offers = offers.into_iter().map(GrantOfferView::from).collect();
         let review_hash = review.as_ref().map(|review| review.hash());
         let review = review.map(|review| ReviewView {
             tool: review.tool,
@@ -412,7 +439,7 @@ impl ReviewedView {
                 .collect(),
         });
         let rationale = rationale.map(|text| Unverified { text, verified: false });
-        Self { approval: ReviewerApproval::of(state, approval), review, review_hash, args, rationale }
+        Self { approval: ReviewerApproval::of(state, approval), review, review_hash, args, rationale, grant_offers }
     }
 }
 
@@ -474,6 +501,17 @@ struct DecisionBody {
     /// What the agent is told of a denial.
     #[schema(max_length = 4096)]
     message_to_agent: Option<String>,
+    /// One of the `grant_offers`, as it was shown: taken with an approve.
+    grant: Option<TakenGrant>,
+}
+
+/// A grant that an approval offered.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct TakenGrant {
+    when: String,
+    ttl: String,
+    max_uses: u32,
 }
 
 /// Approve or deny.
@@ -779,12 +817,23 @@ async fn decide_approval(
     PathId(id): PathId<OfApproval>,
     Body(body): Body<DecisionBody>,
 ) -> Result<Response, Refusal> {
+    let approve = body.decision == ApproveOrDeny::Approve;
+    if body.grant.is_some() && !approve {
+        return Err(Problem::invalid_field("grant", "a grant goes with an approve").into());
+    }
+    let grant = match body.grant {
+        Some(TakenGrant { when, ttl, max_uses }) => {
+            Some(TakenOffer { when, ttl: length("grant.ttl", &ttl)?, max_uses })
+        }
+        None => None,
+    };
     let decision = ReviewDecision {
-        approve: body.decision == ApproveOrDeny::Approve,
+        approve,
         args_hash: body.args_hash,
         review_hash: body.review_hash,
         reason: sentence("reason", body.reason)?,
         message_to_agent: sentence("message_to_agent", body.message_to_agent)?,
+        grant,
     };
     let decided = state.app.decide_approval(&reviewer, id, &decision).await;
     reviewed(&state, &reviewer, id, decided).await
@@ -875,7 +924,7 @@ async fn reviewed(
 ) -> Result<Response, Refusal> {
     match acted {
         Ok(reviewed) => Ok(Json(ReviewedView::of(state, reviewed)).into_response()),
-        Err(error) => Err(reviewer_refused(state, &reviewer.caller, id, error).await),
+        Err(error) => Err(reviewer_refused(state, &reviewer.caller, Some(id), error).await),
     }
 }
 

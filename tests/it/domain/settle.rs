@@ -1,5 +1,7 @@
 //! Steps 7 to 9 of the decision.
 
+use std::collections::BTreeMap;
+
 use countersign::domain::{
     call::{Arguments, CallKey, ToolCall},
     decision::{Decision, Judgement, ReasonCode},
@@ -64,6 +66,9 @@ fn facts() -> SettleFacts {
         open_of_agent: 0,
         refused_of_tool_in_run: 0,
         voters: voters(&[&["support"], &["finance"]]),
+        limits: BTreeMap::new(),
+        grants: Vec::new(),
+        joins: false,
     }
 }
 
@@ -84,7 +89,7 @@ fn judged(policy: &Policy, tool: &str) -> Judgement {
 
 fn settled(tool: &str, facts: &SettleFacts) -> Decision {
     let policy = policy(POLICY);
-    settle(&policy, judged(&policy, tool), facts)
+    settle(&policy, judged(&policy, tool), facts, START)
 }
 
 fn outcome(decision: &Decision) -> (Verdict, ReasonCode) {
@@ -96,7 +101,7 @@ fn what_nothing_stands_against_is_left_as_it_was_judged() {
     let policy = policy(POLICY);
     for tool in ["look", "send", "never"] {
         let decision = settled(tool, &facts());
-        assert_eq!(decision, Decision { judgement: judged(&policy, tool), standing_denial: None });
+        assert_eq!(decision, Decision { judgement: judged(&policy, tool), standing_denial: None, grant: None });
     }
 }
 

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GroupAppend, Guard, Store, StoreError, StoredPolicy, Tx,
+        ApprovalFilter, Change, Checkpoint, EntryFilter, GrantFilter, GroupAppend, Guard, Store, StoreError,
+        StoredPolicy, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -11,8 +12,9 @@ use countersign::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
+        grant::GrantRecord,
         identity::KeyRecord,
-        ids::ApprovalId,
+        ids::{ApprovalId, GrantId},
         policy::PolicyVersion,
         time::Timestamp,
     },
@@ -77,6 +79,10 @@ impl Store for BrokenStore {
     }
 
     async fn due_approvals(&self, _: Timestamp, _: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        self.answer().await
+    }
+
+    async fn grants(&self, _: &GrantFilter, _: Option<GrantId>, _: u32) -> Result<Vec<GrantRecord>, StoreError> {
         self.answer().await
     }
 
