@@ -27,6 +27,7 @@ use crate::domain::{
 pub mod audit_log;
 pub mod checkpoints;
 pub mod claim_call;
+pub mod decide_batch;
 pub mod decide_call;
 pub mod error;
 pub mod expire;

@@ -27,7 +27,7 @@ use crate::domain::{
     decision::{Decision, Judgement, Reason, ReasonCode},
     facts::{Facts, SettleFacts},
     grant::StandingGrant,
-    ids::{ApprovalId, DecisionId},
+    ids::{ApprovalId, BatchId, DecisionId},
     judge::judge,
     policy::{Policy, Tool, schema::ArgumentFault},
     run::Run,
@@ -60,6 +60,8 @@ pub struct DecideRequest {
     pub permit: bool,
     /// Hold it although policy would allow it.
     pub hold: bool,
+    /// The batch it came in.
+    pub batch: Option<BatchId>,
     /// The client's `Idempotency-Key`.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -480,6 +482,7 @@ impl App {
             policy_version: judgement.policy_version.clone(),
             asked_by: judgement.asked_by.iter().cloned().collect(),
             reason: judgement.reason.text.clone(),
+            batch: request.batch,
             attempt,
             created_at: *now,
             expires_at: now.plus(requirement.ttl),

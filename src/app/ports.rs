@@ -28,7 +28,7 @@ use crate::domain::{
     facts::StandingDenial,
     grant::{Grant, GrantRecord, Revocation},
     identity::{AgentId, KeyRecord, ReviewerName},
-    ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId, ToolUseId},
+    ids::{ApprovalId, BatchId, DecisionId, GrantId, KeyId, RunId, ToolUseId},
     limit::{Measure, Tally},
     policy::PolicyVersion,
     run::{Run, RunKey},
@@ -272,6 +272,8 @@ pub struct ApprovalFilter {
     pub agent: Option<AgentId>,
     /// Of this run.
     pub run: Option<RunId>,
+    /// Asked about in this batch.
+    pub batch: Option<BatchId>,
     /// Executed, with an outcome nobody knows and nobody settled.
     pub unsettled: bool,
     /// Only those that name one of these groups, or none; `None`: all.

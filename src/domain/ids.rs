@@ -33,6 +33,10 @@ pub enum OfDecision {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OfApproval {}
 
+/// Marks the id of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OfBatch {}
+
 /// Marks the id of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OfGrant {}
@@ -59,6 +63,10 @@ impl IdKind for OfDecision {
 
 impl IdKind for OfApproval {
     const PREFIX: &'static str = "apr_";
+}
+
+impl IdKind for OfBatch {
+    const PREFIX: &'static str = "bat_";
 }
 
 impl IdKind for OfGrant {
@@ -88,6 +96,8 @@ impl NameKind for OfToolUse {
 pub type DecisionId = Id<OfDecision>;
 /// An approval: `apr_` and a UUIDv7.
 pub type ApprovalId = Id<OfApproval>;
+/// The calls of one model turn that were asked about together: `bat_` and a UUIDv7.
+pub type BatchId = Id<OfBatch>;
 /// A grant: `gra_` and a UUIDv7.
 pub type GrantId = Id<OfGrant>;
 /// An API key's record, never the key itself: `key_` and a UUIDv7.

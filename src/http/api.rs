@@ -10,6 +10,7 @@ use crate::domain::{
 
 pub(super) mod approvals;
 pub(super) mod audit;
+pub(super) mod batch;
 pub(super) mod decide;
 pub(super) mod decisions;
 pub(super) mod grants;

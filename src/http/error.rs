@@ -296,7 +296,33 @@ impl Refusal {
     /// The answer. `unavailable` is the one body for what agents learn nothing of.
     pub(super) fn render(self, unavailable: &Bytes, request_id: &str) -> Response {
         let status = self.status();
-        let (body, content_type, retry_after, challenge) = match self {
+        let (body, content_type, retry_after, challenge) = self.into_parts(unavailable, request_id);
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, content_type);
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(challenge) = challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response
+    }
+
+    /// The body of the answer alone, as one member of a larger one.
+    pub(super) fn into_member(self, unavailable: &Bytes, request_id: &str) -> Map<String, Value> {
+        let (body, ..) = self.into_parts(unavailable, request_id);
+        serde_json::from_slice(&body).unwrap_or_default()
+    }
+
+    /// Body, its type, after how many seconds to come again, and what credential is asked for.
+    fn into_parts(
+        self,
+        unavailable: &Bytes,
+        request_id: &str,
+    ) -> (Bytes, HeaderValue, Option<u64>, Option<&'static str>) {
+        let status = self.status();
+        match self {
             Self::Unavailable { retry_after, .. } => (unavailable.clone(), JSON, retry_after, None),
             Self::Told { body, .. } => (body, JSON, None, None),
             Self::Problem(problem) => {
@@ -313,17 +339,7 @@ impl Refusal {
                 let body = serde_json::to_vec(&document).unwrap_or_default();
                 (body.into(), PROBLEM, retry_after, challenge)
             }
-        };
-        let mut response = (status, body).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, content_type);
-        if let Some(seconds) = retry_after {
-            headers.insert(header::RETRY_AFTER, seconds.into());
         }
-        if let Some(challenge) = challenge {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        }
-        response
     }
 
     fn told(status: StatusCode, reason: &'static str, body: &impl Serialize) -> Self {

@@ -65,7 +65,8 @@ impl RequestScope {
 
     /// Whether agents are told only `tool unavailable` when this request cannot be answered.
     pub(super) fn is_about_a_call(&self) -> bool {
-        self.method == "POST" && matches!(self.route(), "/decide" | "/approvals" | "/approvals/{id}/claim")
+        self.method == "POST"
+            && matches!(self.route(), "/decide" | "/decide/batch" | "/approvals" | "/approvals/{id}/claim")
     }
 }
 
@@ -85,7 +86,8 @@ pub(super) async fn serve(State(state): State<HttpState>, mut request: Request, 
         response = could_not(&scope, "internal", Some(text), Problem::internal);
     }
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
-        log_refusal(&scope, &refusal);
+        let about = scope.call.get().map(|(run, tool)| (run.as_str(), tool.as_str()));
+        log_refusal(&scope, about, &refusal);
         let kept = std::mem::take(response.headers_mut());
         response = refusal.render(&state.tool_unavailable, &scope.id);
         if let Some(allowed) = kept.get(header::ALLOW) {
@@ -139,8 +141,9 @@ fn could_not(
     refusal.into_response()
 }
 
-fn log_refusal(scope: &RequestScope, refusal: &Refusal) {
-    let (run, tool) = scope.call.get().map(|(run, tool)| (run.as_str(), tool.as_str())).unzip();
+/// Tells the operator of a refusal, and of which run and tool it was, where it is about a call.
+pub(super) fn log_refusal(scope: &RequestScope, about: Option<(&str, &str)>, refusal: &Refusal) {
+    let (run, tool) = about.unzip();
     if let Some(cause) = refusal.cause() {
         tracing::error!(request_id = scope.id, own_request_id = %scope.own_id, cause, "a request failed");
     }

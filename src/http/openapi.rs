@@ -52,6 +52,7 @@ impl Modify for Keys {
 pub(super) fn routes() -> OpenApiRouter<HttpState> {
     OpenApiRouter::with_openapi(Base::openapi())
         .merge(api::decide::routes())
+        .merge(api::batch::routes())
         .merge(api::approvals::routes())
         .merge(api::decisions::routes())
         .merge(api::grants::routes())

@@ -2,63 +2,11 @@
 
 use reqwest::StatusCode;
 use serde_json::json;
-use tempfile::{TempDir, tempdir};
 
 use crate::support::{
-    postgres::Schema,
-    process::{Caller, Process, QUICKSTART, approval_of, create_key, external_mail, run, text},
+    installation::Installation,
+    process::{Caller, QUICKSTART, approval_of, external_mail},
 };
-
-/// A service that can be killed and started again over the same data.
-struct Installation {
-    folder: TempDir,
-    schema: Option<Schema>,
-    environment: Vec<(&'static str, String)>,
-    agent_key: String,
-    reviewer_key: String,
-    auditor_key: String,
-}
-
-impl Installation {
-    fn on_sqlite() -> Self {
-        Self::new(None)
-    }
-
-    async fn on_postgres() -> Self {
-        Self::new(Some(Schema::create().await))
-    }
-
-    fn new(schema: Option<Schema>) -> Self {
-        let folder = tempdir().unwrap();
-        let mut environment = vec![
-            ("COUNTERSIGN_POLICY", QUICKSTART.to_owned()),
-            ("COUNTERSIGN_REVIEWERS__ANA__EMAIL", "ana@acme.example".to_owned()),
-            ("COUNTERSIGN_DATABASE__AUTO_MIGRATE", "true".to_owned()),
-        ];
-        environment.extend(schema.as_ref().map(|schema| ("COUNTERSIGN_DATABASE_URL", schema.url())));
-        let borrowed: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let agent_key = create_key(folder.path(), &borrowed, "support-bot", &["agent"]);
-        let reviewer_key = create_key(folder.path(), &borrowed, "ana", &["reviewer"]);
-        let auditor_key = create_key(folder.path(), &borrowed, "eve", &["auditor"]);
-        Self { folder, schema, environment, agent_key, reviewer_key, auditor_key }
-    }
-
-    fn borrowed(&self) -> Vec<(&str, &str)> {
-        self.environment.iter().map(|(name, value)| (*name, value.as_str())).collect()
-    }
-
-    fn start(&self) -> Process {
-        Process::serve(self.folder.path(), &self.borrowed())
-    }
-
-    async fn end(self) {
-        let verified = run(self.folder.path(), &["audit", "verify"], &self.borrowed());
-        assert!(verified.status.success(), "{}", text(&verified.stdout));
-        if let Some(schema) = self.schema {
-            schema.drop().await;
-        }
-    }
-}
 
 /// Killed after each step of a held call's life, the next step goes on from there.
 async fn a_held_call_survives_a_kill_after_every_step(installation: Installation) {
@@ -146,20 +94,20 @@ async fn every_answered_decision_survives_a_kill(installation: Installation) {
 
 #[tokio::test]
 async fn a_held_call_survives_a_kill_after_every_step_on_sqlite() {
-    a_held_call_survives_a_kill_after_every_step(Installation::on_sqlite()).await;
+    a_held_call_survives_a_kill_after_every_step(Installation::on_sqlite(QUICKSTART)).await;
 }
 
 #[tokio::test]
 async fn a_held_call_survives_a_kill_after_every_step_on_postgres() {
-    a_held_call_survives_a_kill_after_every_step(Installation::on_postgres().await).await;
+    a_held_call_survives_a_kill_after_every_step(Installation::on_postgres(QUICKSTART).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answered_decision_survives_a_kill_on_sqlite() {
-    every_answered_decision_survives_a_kill(Installation::on_sqlite()).await;
+    every_answered_decision_survives_a_kill(Installation::on_sqlite(QUICKSTART)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answered_decision_survives_a_kill_on_postgres() {
-    every_answered_decision_survives_a_kill(Installation::on_postgres().await).await;
+    every_answered_decision_survives_a_kill(Installation::on_postgres(QUICKSTART).await).await;
 }

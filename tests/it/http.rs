@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod batch;
 mod bodies;
 mod cases;
 mod decide;

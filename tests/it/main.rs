@@ -17,6 +17,8 @@ mod crash;
 #[cfg(test)]
 mod domain;
 #[cfg(test)]
+mod exfiltration;
+#[cfg(test)]
 mod filesystem;
 #[cfg(test)]
 mod http;

@@ -18,7 +18,7 @@ use crate::domain::{
     call::CallKey,
     canon::json::ArgsHash,
     identity::ReviewerName,
-    ids::{ApprovalId, ClaimId, DecisionId},
+    ids::{ApprovalId, BatchId, ClaimId, DecisionId},
     policy::PolicyVersion,
     time::Timestamp,
 };
@@ -51,6 +51,8 @@ pub struct Approval {
     pub reason: String,
     /// What must be met.
     pub requirement: Requirement,
+    /// The batch it was asked about in, when it was: its held calls are reviewed together.
+    pub batch: Option<BatchId>,
     /// 1 for the first approval of this call.
     pub attempt: u32,
     /// When it was made.

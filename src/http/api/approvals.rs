@@ -38,7 +38,7 @@ use crate::{
         call::Arguments,
         canon::json::ArgsHash,
         identity::AgentId,
-        ids::{ApprovalId, ClaimId, DecisionId, OfApproval, RunId, ToolUseId},
+        ids::{ApprovalId, BatchId, ClaimId, DecisionId, OfApproval, RunId, ToolUseId},
         policy::PolicyVersion,
         time::Timestamp,
     },
@@ -176,6 +176,10 @@ struct ReviewerApproval {
     #[schema(value_type = String)]
     tool_use_id: ToolUseId,
     tool: String,
+    /// The batch it was asked about in: what else is held of it is to be reviewed with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    batch_id: Option<BatchId>,
     /// What a decision must name, so that it is about these arguments.
     #[schema(value_type = String)]
     args_hash: ArgsHash,
@@ -292,6 +296,7 @@ impl ReviewerApproval {
             turn: approval.call.turn,
             tool_use_id: approval.call.tool_use_id,
             tool: approval.tool,
+            batch_id: approval.batch,
             args_hash: approval.args_hash,
             decision_id: approval.decision,
             policy_version: approval.policy_version,
@@ -474,6 +479,9 @@ struct ApprovalQuery {
     /// Of this run.
     #[param(value_type = Option<String>)]
     run_id: Option<RunId>,
+    /// Of this batch.
+    #[param(value_type = Option<String>)]
+    batch_id: Option<BatchId>,
     /// Only those that were executed with an outcome nobody knows.
     #[serde(default)]
     unsettled: bool,
@@ -648,6 +656,7 @@ async fn list_approvals(
         state: query.state.as_deref().map(|text| state_named("state", text)).transpose()?,
         agent: query.agent,
         run: query.run_id,
+        batch: query.batch_id,
         unsettled: query.unsettled,
         visible_to: None,
     };

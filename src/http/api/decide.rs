@@ -84,7 +84,7 @@ pub(super) struct CallBody {
 
 /// A call that may run now.
 #[derive(Serialize, ToSchema)]
-struct Allowed {
+pub(super) struct Allowed {
     #[schema(value_type = String, example = "dec_01980d5e-7a4c-7f3e-9a55-0a3c1d2e4f60")]
     decision_id: DecisionId,
     verdict: VerdictView,
@@ -99,7 +99,7 @@ struct Allowed {
 
 /// An approved call that this request claimed: it may run now, once.
 #[derive(Serialize, ToSchema)]
-struct AllowedByClaim {
+pub(super) struct AllowedByClaim {
     #[schema(value_type = String)]
     decision_id: DecisionId,
     /// `require_approval`: the verdict that people have met.
@@ -140,7 +140,7 @@ impl From<ClaimedCall> for Claimed {
 
 /// A call that waits for people, or for its claim.
 #[derive(Serialize, ToSchema)]
-struct Held {
+pub(super) struct Held {
     #[schema(value_type = String)]
     decision_id: DecisionId,
     /// `require_approval`.
@@ -148,6 +148,15 @@ struct Held {
     #[schema(value_type = String)]
     args_hash: ArgsHash,
     approval: AgentApproval,
+}
+
+/// What a call that is not refused is answered with.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Shown {
+    Allowed(Allowed),
+    Held(Box<Held>),
+    Claimed(Box<AllowedByClaim>),
 }
 
 /// What may run now, whether policy or people allowed it.
@@ -241,10 +250,7 @@ fn request(
     hold: bool,
 ) -> Result<DecideRequest, Refusal> {
     let CallBody { tool, args, run_id, tool_use_id, turn, context, rationale, claim, join, permit } = sent.body;
-    if tool.is_empty() || tool.len() > LONGEST_TOOL || tool.chars().any(char::is_control) {
-        let message = "a tool's name has 1 to 256 bytes and no control characters";
-        return Err(Problem::invalid_field("tool", message).into());
-    }
+    check_tool_name("tool", &tool)?;
     let rationale = sentence("rationale", rationale)?;
     let key = CallKey { agent: agent.id.clone(), run: run_id, turn, tool_use_id };
     let args = Arguments::new(args).map_err(|_| Problem::internal())?;
@@ -255,8 +261,18 @@ fn request(
         join,
         permit,
         hold,
+        batch: None,
         idempotency: sent.key.map(|(key, body_hash)| IdempotencyKey { route, key, body_hash }),
     })
+}
+
+/// Refuses what can be no tool's name. `field` is where it stands in the body.
+pub(super) fn check_tool_name(field: &str, name: &str) -> Result<(), Refusal> {
+    if name.is_empty() || name.len() > LONGEST_TOOL || name.chars().any(char::is_control) {
+        let message = "a tool's name has 1 to 256 bytes and no control characters";
+        return Err(Problem::invalid_field(field, message).into());
+    }
+    Ok(())
 }
 
 async fn answer(
@@ -267,7 +283,7 @@ async fn answer(
     wait: Duration,
 ) -> Result<Response, Refusal> {
     let answer = match decided(state, caller, request, wait).await {
-        Ok(answer) => shown(state, request, answer),
+        Ok(answer) => shown(state, request, answer).map(|(status, shown)| (status, Json(shown)).into_response()),
         Err(error) => Err(Refusal::of_call(error, state.app.now())),
     };
     if answer.is_err() {
@@ -319,7 +335,12 @@ pub(super) async fn wait_for_people(
     }
 }
 
-fn shown(state: &HttpState, request: &DecideRequest, answer: DecideAnswer) -> Result<Response, Refusal> {
+/// The answer to a call, or its refusal; counted.
+pub(super) fn shown(
+    state: &HttpState,
+    request: &DecideRequest,
+    answer: DecideAnswer,
+) -> Result<(StatusCode, Shown), Refusal> {
     let count = |verdict: Verdict, reason| state.metrics.decided(verdict.as_str(), reason);
     let args_hash = request.call.args.hash();
     let verdict = VerdictView::RequireApproval;
@@ -327,21 +348,23 @@ fn shown(state: &HttpState, request: &DecideRequest, answer: DecideAnswer) -> Re
         DecideAnswer::Allowed(AllowedCall { decision, verdict, args_hash, obligations, permit }) => {
             count(verdict, "");
             let verdict = verdict.into();
-            Ok(Json(Allowed { decision_id: decision, verdict, args_hash, obligations, permit }).into_response())
+            let allowed = Allowed { decision_id: decision, verdict, args_hash, obligations, permit };
+            Ok((StatusCode::OK, Shown::Allowed(allowed)))
         }
         DecideAnswer::Held(held) => {
             count(Verdict::RequireApproval, "");
             let HeldCall { decision, approval } = *held;
             let approval = AgentApproval::of(state, approval);
             let held = Held { decision_id: decision, verdict, args_hash, approval };
-            Ok((StatusCode::ACCEPTED, Json(held)).into_response())
+            Ok((StatusCode::ACCEPTED, Shown::Held(Box::new(held))))
         }
         DecideAnswer::Claimed(held, claimed) => {
             count(Verdict::RequireApproval, "");
             let HeldCall { decision, approval } = *held;
             let approval = AgentApproval::of(state, approval);
             let claim = (*claimed).into();
-            Ok(Json(AllowedByClaim { decision_id: decision, verdict, args_hash, approval, claim }).into_response())
+            let claimed = AllowedByClaim { decision_id: decision, verdict, args_hash, approval, claim };
+            Ok((StatusCode::OK, Shown::Claimed(Box::new(claimed))))
         }
         DecideAnswer::Refused(refused) => {
             let refusal = match refused {

@@ -20,7 +20,7 @@ use crate::{
 macro_rules! columns {
     () => {
         "id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version, \
-         asked_by, reason, requirement, attempt, created_at, expires_at, state_data"
+         asked_by, reason, requirement, batch_id, attempt, created_at, expires_at, state_data"
     };
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn list(
     before: Option<ApprovalId>,
     limit: u32,
 ) -> Result<Vec<Approval>, StoreError> {
-    let ApprovalFilter { state, agent, run, unsettled, visible_to } = filter;
+    let ApprovalFilter { state, agent, run, batch, unsettled, visible_to } = filter;
     sqlx::query_as::<_, ApprovalRow>(concat!(
         "select ",
         columns!(),
@@ -72,6 +72,7 @@ pub(super) async fn list(
                   or exists (select from approval_groups where approval_id = approvals.id and name = any($5))
               )
               and ($6::text is null or id < $6)
+              and ($8::text is null or batch_id = $8)
           order by id desc limit $7"
     ))
     .persistent(false)
@@ -82,6 +83,7 @@ pub(super) async fn list(
     .bind(visible_to.as_ref().map(|groups| groups.iter().map(String::as_str).collect::<Vec<_>>()))
     .bind(before.map(|before| before.to_string()))
     .bind(rows::limit(limit))
+    .bind(batch.map(|batch| batch.to_string()))
     .fetch_all(readers)
     .await
     .map_err(read_error)?
@@ -218,9 +220,9 @@ pub(super) async fn insert(connection: &mut PgConnection, approval: &Approval) -
         "insert into approvals (
              id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version,
              asked_by, reason, requirement, attempt, created_at, expires_at, state, state_data, next_deadline,
-             denied_by_person, lifted, unsettled
+             denied_by_person, lifted, unsettled, batch_id
          ) values (
-             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23
+             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24
          ) on conflict on constraint approvals_code_key do nothing",
     )
     .bind(&id)
@@ -246,6 +248,7 @@ pub(super) async fn insert(connection: &mut PgConnection, approval: &Approval) -
     .bind(columns.denied_by_person)
     .bind(columns.lifted)
     .bind(columns.unsettled)
+    .bind(approval.batch.map(|batch| batch.to_string()))
     .execute(&mut *connection)
     .await
     .map_err(store_error)?;

@@ -20,7 +20,7 @@ use crate::{
 macro_rules! columns {
     () => {
         "id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version, \
-         asked_by, reason, requirement, attempt, created_at, expires_at, state_data"
+         asked_by, reason, requirement, batch_id, attempt, created_at, expires_at, state_data"
     };
 }
 
@@ -40,10 +40,12 @@ macro_rules! matches_filter {
              )
          )
          and ($6 is null or id < $6)
+         and ($8 is null or batch_id = $8)
          order by id desc limit $7"
     };
 }
 
+const OF_BATCH: &str = concat!("select ", columns!(), " from approvals where batch_id = $8 and ", matches_filter!());
 const OF_RUN: &str = concat!("select ", columns!(), " from approvals where run_id = $3 and ", matches_filter!());
 const UNSETTLED: &str = concat!("select ", columns!(), " from approvals where unsettled and ", matches_filter!());
 const IN_STATE: &str = concat!("select ", columns!(), " from approvals where state = $1 and ", matches_filter!());
@@ -70,12 +72,13 @@ pub(super) async fn list(
     before: Option<ApprovalId>,
     limit: u32,
 ) -> Result<Vec<Approval>, StoreError> {
-    let ApprovalFilter { state, agent, run, unsettled, visible_to } = filter;
-    let statement = match (run, unsettled, state) {
-        (Some(_), _, _) => OF_RUN,
-        (None, true, _) => UNSETTLED,
-        (None, false, Some(_)) => IN_STATE,
-        (None, false, None) => SCAN,
+    let ApprovalFilter { state, agent, run, batch, unsettled, visible_to } = filter;
+    let statement = match (batch, run, unsettled, state) {
+        (Some(_), _, _, _) => OF_BATCH,
+        (None, Some(_), _, _) => OF_RUN,
+        (None, None, true, _) => UNSETTLED,
+        (None, None, false, Some(_)) => IN_STATE,
+        (None, None, false, None) => SCAN,
     };
     sqlx::query_as::<_, ApprovalRow>(statement)
         .bind(state.map(|state| state.as_str()))
@@ -85,6 +88,7 @@ pub(super) async fn list(
         .bind(visible_to.as_ref().map(rows::to_json).transpose()?)
         .bind(before.map(|before| before.to_string()))
         .bind(rows::limit(limit))
+        .bind(batch.map(|batch| batch.to_string()))
         .fetch_all(readers)
         .await
         .map_err(store_error)?
@@ -215,9 +219,9 @@ pub(super) async fn insert(connection: &mut SqliteConnection, approval: &Approva
         "insert into approvals (
              id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version,
              asked_by, reason, requirement, attempt, created_at, expires_at, state, state_data, next_deadline,
-             denied_by_person, lifted, unsettled
+             denied_by_person, lifted, unsettled, batch_id
          ) values (
-             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23
+             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24
          ) on conflict (code) do nothing",
     )
     .bind(&id)
@@ -243,6 +247,7 @@ pub(super) async fn insert(connection: &mut SqliteConnection, approval: &Approva
     .bind(columns.denied_by_person)
     .bind(columns.lifted)
     .bind(columns.unsettled)
+    .bind(approval.batch.map(|batch| batch.to_string()))
     .execute(&mut *connection)
     .await
     .map_err(store_error)?;

@@ -87,10 +87,8 @@ fn pay(order: &str, amount: impl Into<Value>) -> Value {
 /// The reason of a bland refusal.
 #[track_caller]
 fn refusal(answer: DecideAnswer) -> ReasonCode {
-    match refused(answer) {
-        RefusedCall::Bland { reason } => reason,
-        other => panic!("{other:?}"),
-    }
+    let refused = refused(answer);
+    if let RefusedCall::Bland { reason } = refused { reason } else { panic!("{refused:?}") }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

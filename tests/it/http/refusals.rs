@@ -186,6 +186,6 @@ async fn a_cancelled_call_is_told_as_cancelled() {
 #[tokio::test]
 async fn a_route_that_is_none_is_a_problem_for_integrators() {
     let service = Service::start().await;
-    let answer = service.request(Method::GET, "/decide/batch").send().await;
+    let answer = service.request(Method::GET, "/decide/nothing").send().await;
     assert_eq!(answer.problem(404), "no_such_route");
 }

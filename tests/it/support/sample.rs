@@ -124,6 +124,7 @@ pub(crate) fn approval() -> Approval {
         asked_by: BTreeSet::from(["large-refund".to_owned()]),
         reason: "over 5000 ☂".to_owned(),
         requirement: Requirement::one_of_anyone(TTL),
+        batch: None,
         attempt: 1,
         created_at: START,
         expires_at: START.plus(TTL),

@@ -358,6 +358,7 @@ impl World {
             join: false,
             permit: false,
             hold: false,
+            batch: None,
             idempotency: None,
         }
     }

@@ -49,6 +49,7 @@ fn pending() -> Approval {
         asked_by: BTreeSet::new(),
         reason: "over 250".to_owned(),
         requirement: Requirement::one_of_anyone(TTL),
+        batch: None,
         attempt: 1,
         created_at: at(0),
         expires_at: at(0).plus(TTL),
