@@ -32,9 +32,11 @@ pub mod decide_call;
 pub mod error;
 pub mod expire;
 pub mod grants;
+mod kept;
 pub mod keys;
 mod limits;
 pub mod list_tools;
+mod lookups;
 pub mod policies;
 pub mod ports;
 pub mod report_outcome;
@@ -42,7 +44,7 @@ pub mod review;
 
 use audit_log::DecisionLog;
 use error::Error;
-use ports::{Clock, Entropy, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
+use ports::{Clock, Entropy, LookupClient, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
 
 /// What every use case works with.
 pub struct App {
@@ -51,6 +53,7 @@ pub struct App {
     entropy: Arc<dyn Entropy>,
     permits: Arc<dyn PermitSigner>,
     paths: Arc<dyn PathResolver>,
+    lookups: Arc<dyn LookupClient>,
     log: DecisionLog,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
@@ -111,6 +114,8 @@ pub struct Parts {
     pub permits: Arc<dyn PermitSigner>,
     /// The disk that paths may have to be looked up on.
     pub paths: Arc<dyn PathResolver>,
+    /// What looks at the world for reviewers.
+    pub lookups: Arc<dyn LookupClient>,
     /// The writer of decisions.
     pub log: DecisionLog,
     /// The policy to begin with.
@@ -130,6 +135,7 @@ impl App {
             entropy: parts.entropy,
             permits: parts.permits,
             paths: parts.paths,
+            lookups: parts.lookups,
             log: parts.log,
             policy: ArcSwap::from_pointee(parts.policy),
             voters: Voters::of(&parts.reviewers),

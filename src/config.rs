@@ -15,7 +15,7 @@ mod secret;
 mod source;
 
 pub use database_url::{DatabaseUrl, Engine};
-pub use secret::{Secret, SecretBytes};
+pub use secret::{Secret, SecretBytes, SecretSource};
 pub use source::{SettingsFile, Sources};
 
 use reader::{Reader, Section};
@@ -80,6 +80,8 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[server]`.
     pub server: ServerSettings,
+    /// Where the secrets are that a policy names.
+    pub secrets: SecretSource,
     /// The names of the settings that were written, without their values: what the audit log keeps of them.
     pub written: Vec<String>,
 }
@@ -192,7 +194,8 @@ impl Config {
         let tree = source::merge(sources, &mut faults);
         let written = source::names(&tree);
         let reader = Reader::new(&sources.env, parse_duration, faults);
-        let config = Self { written, ..Self::read(Section::root(&reader, tree)) };
+        let secrets = SecretSource::new(sources.env.clone());
+        let config = Self { written, secrets, ..Self::read(Section::root(&reader, tree)) };
         Draft { config, faults: reader.into_faults() }
     }
 
@@ -227,6 +230,7 @@ impl Config {
             audit: AuditSettings::read(root.section("audit")),
             limits: LimitSettings::read(root.section("limits")),
             server: ServerSettings::read(root.section("server"), listen),
+            secrets: SecretSource::default(),
             written: Vec::new(),
         };
         root.finish();

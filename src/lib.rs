@@ -1,7 +1,7 @@
 //! Countersign: the permission system that stands between AI agents and their tools.
 //!
 //! `domain` decides and knows nothing of the outside; `app` holds one file per use case and the ports it
-//! needs; `storage`, `filesystem`, `auth` and later `channels` implement those; `http`, `worker` and `cli` call in;
+//! needs; `storage`, `filesystem`, `outbound`, `auth` and later `channels` implement those; `http`, `worker` and `cli` call in;
 //! `server` wires it all together. `tests/architecture.rs` holds the direction of every import.
 
 pub mod app;
@@ -11,6 +11,7 @@ pub mod config;
 pub mod domain;
 pub mod filesystem;
 pub mod http;
+pub mod outbound;
 pub mod server;
 pub mod storage;
 pub mod telemetry;

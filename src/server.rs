@@ -26,6 +26,7 @@ use crate::{
         self,
         state::{HttpParts, HttpSettings, HttpState},
     },
+    outbound::Outbound,
     storage::{self, ConnectOptions, ConnectedStore},
     worker::{
         Work, Workers, checkpoint::Checkpoints, expiry::Expiry, key_refresh::KeyRefresh, policy_reload::PolicyReload,
@@ -181,7 +182,7 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; nothing is left running then.
 pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
-    let Prepared { config, reviewers, permit_keys, checkpoint_key, source, files, loaded } = prepared;
+    let Prepared { config, reviewers, permit_keys, checkpoint_key, credentials, source, files, loaded } = prepared;
     let store = open(&config).await?;
     let listener = listen(config.listen).await?;
     let address = listener.local_addr().map_err(|error| StartError::Listen { address: config.listen, error })?;
@@ -199,6 +200,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
         entropy: Arc::new(SystemEntropy),
         permits: Arc::new(permits),
         paths: Arc::new(Disk::default()),
+        lookups: Arc::new(Outbound::new(credentials)),
         log,
         policy: loaded.policy,
         reviewers,

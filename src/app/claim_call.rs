@@ -1,15 +1,14 @@
 //! `POST /approvals/{id}/claim` and `/heartbeat`: the one-time right to run exactly what was approved.
 
-use std::collections::BTreeSet;
-
-use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::{
     App, Caller,
     decide_call::about,
     error::Error,
+    kept::KeptInput,
     limits::Locked,
+    lookups::lookup_objection,
     ports::{Change, CountedCall, PermitKey, StoreError, Tx},
     retrying,
 };
@@ -20,13 +19,13 @@ use crate::domain::{
     },
     audit::entry::{Actor, Entry, EventKind},
     call::{Arguments, ToolCall},
-    canon::json::ArgsHash,
     decision::{Judgement, ReasonCode},
     facts::Facts,
     ids::{ApprovalId, ClaimId},
     judge::judge,
     limit,
-    policy::{Policy, Tool},
+    lookup::LookupResults,
+    policy::Policy,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -58,31 +57,16 @@ pub struct ClaimedCall {
 }
 
 /// What today's policy says of a call that was held.
+#[derive(Clone, Copy)]
 pub(super) struct Today<'a> {
     pub(super) policy: &'a Policy,
     pub(super) facts: &'a Facts,
     pub(super) locked: &'a Locked,
     pub(super) judgement: &'a Judgement,
-}
-
-/// What the store still has of a held call's input: arguments, context, rationale.
-pub(super) enum KeptInput {
-    /// All of it, as it was held.
-    Held(Value),
-    /// Nothing: it was erased, which is no objection.
-    Erased,
-    /// Something else than was held.
-    Differs,
-}
-
-impl KeptInput {
-    /// A member of the input, unless it is not there or null.
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        match self {
-            Self::Held(input) => input.get(name).filter(|value| !value.is_null()),
-            Self::Erased | Self::Differs => None,
-        }
-    }
+    /// The input that the call was held with.
+    pub(super) kept: &'a KeptInput,
+    /// What its lookups find now, if they were taken.
+    pub(super) lookups: Option<&'a LookupResults>,
 }
 
 impl App {
@@ -96,11 +80,11 @@ impl App {
         id: ApprovalId,
         presented: &Presented<'_>,
     ) -> Result<ClaimedCall, Error> {
-        let stored = self.store.approval(id).await?;
-        let own = caller.principal.agent();
-        let held = stored.filter(|approval| Some(&approval.call.agent) == own.as_ref()).ok_or(Error::NotFound)?;
         retrying(|| async {
             let policy = self.policy();
+            let stored = self.store.approval(id).await?;
+            let own = caller.principal.agent();
+            let held = stored.filter(|approval| Some(&approval.call.agent) == own.as_ref()).ok_or(Error::NotFound)?;
             let mut call = ToolCall {
                 key: held.call.clone(),
                 tool: held.tool.clone(),
@@ -108,6 +92,7 @@ impl App {
                 context: None,
             };
             let paths = self.found_paths(&policy, &call).await;
+            let lookups = self.lookups_for_claim(&policy, &held, presented).await;
             let mut tx = self.store.begin().await?;
             let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, paths).await?;
             let tool = policy.tool(&call.tool);
@@ -116,12 +101,35 @@ impl App {
             let counted = self.locked_limits(tx.as_mut(), tool, &call, &run, &resolved).await?;
             let locked = Locked { run, counted };
             let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
-            call.context = self.kept_input(&approval).await?.get("context").cloned();
+            let kept = self.kept_input(&approval).await?;
+            call.context = kept.get("context").cloned();
             let judgement = judge(&policy, &call, &facts, now);
-            let today = Today { policy: &policy, facts: &facts, locked: &locked, judgement: &judgement };
+            let today = Today {
+                policy: &policy,
+                facts: &facts,
+                locked: &locked,
+                judgement: &judgement,
+                kept: &kept,
+                lookups: lookups.as_ref(),
+            };
             self.claim_held(tx, caller, approval, presented, &today, now).await.map(|(_, claimed)| claimed)
         })
         .await
+    }
+
+    /// Takes the lookups of a call that seems to be claimable; without locks, and so before it is known to be.
+    async fn lookups_for_claim(
+        &self,
+        policy: &Policy,
+        held: &Approval,
+        presented: &Presented<'_>,
+    ) -> Option<LookupResults> {
+        let tool = policy.tool(&held.tool).filter(|tool| !tool.lookups.is_empty())?;
+        let claimable = held.claimable(presented.claim.as_ref(), tool.idempotent, self.now());
+        if claimable != Ok(Claimable::Now) || presented.args.hash() != held.args_hash {
+            return None;
+        }
+        Some(self.look_up(tool, presented.args.value()).await)
     }
 
     /// Extends the lease of the current claim. Returns until when.
@@ -161,7 +169,7 @@ impl App {
         today: &Today<'_>,
         now: Timestamp,
     ) -> Result<(Approval, ClaimedCall), Error> {
-        let Today { policy, facts, locked, judgement } = *today;
+        let Today { policy, facts, locked, judgement, kept, lookups } = *today;
         let key = tx.key(caller.principal.key()).await?;
         if key.and_then(|key| key.principal_at(now)).is_none() {
             return Err(Error::KeyRevoked);
@@ -183,12 +191,12 @@ impl App {
             tx.commit().await?;
             return Err(Error::ArgsMismatch);
         }
-        if matches!(self.kept_input(&approval).await?, KeptInput::Differs) {
+        if matches!(kept, KeptInput::Differs) {
             self.deny_for(tx.as_mut(), approval, ServiceDenial::StoredArgumentsDiffer, now).await?;
             tx.commit().await?;
             return Err(Error::ArgsMismatch);
         }
-        if let Some(moved) = self.moved_path(&approval, policy, facts).await? {
+        if let Some(moved) = kept.moved_path(tool, facts) {
             let mut refused = caller.entry(EventKind::ClaimRefused, now);
             refused.reason_code = Some("path_moved".to_owned());
             refused.reason = Some(moved.clone());
@@ -216,6 +224,20 @@ impl App {
             tx.append(about(&approval, refused));
             tx.commit().await?;
             return Err(Error::PolicyChanged(objection));
+        }
+        if let Some(tool) = tool.filter(|tool| claimable == Claimable::Now && !tool.lookups.is_empty()) {
+            let Some(found) = lookups else {
+                // It has become claimable since it was looked at without locks.
+                return Err(StoreError::Contended("the call's lookups were not taken".to_owned()).into());
+            };
+            if let Some(objection) = lookup_objection(tool, &kept.lookups(), found) {
+                let mut refused = caller.entry(EventKind::ClaimRefused, now);
+                refused.reason_code = Some(objection.code().to_owned());
+                refused.reason = Some(objection.to_string());
+                tx.append(about(&approval, refused));
+                tx.commit().await?;
+                return Err(Error::Lookup(objection));
+            }
         }
         let (claim, given) = match claimable {
             Claimable::Again(claim) => (claim, None),
@@ -298,39 +320,6 @@ impl App {
         tx.append(about(&denied, entry));
         tx.announce(Change::Approval(denied.id));
         Ok(denied)
-    }
-
-    /// Why a path does not lead to where it led when the call was held, if it does not. What was found then and is no
-    /// longer stored is no answer.
-    pub(super) async fn moved_path(
-        &self,
-        approval: &Approval,
-        policy: &Policy,
-        now: &Facts,
-    ) -> Result<Option<String>, Error> {
-        if !policy.tool(&approval.tool).is_some_and(Tool::looks_at_disk) {
-            return Ok(None);
-        }
-        let input = self.kept_input(approval).await?;
-        let then = input.get("facts").and_then(|facts| Facts::deserialize(facts).ok()).unwrap_or_default();
-        let places: BTreeSet<_> = then.paths.keys().chain(now.paths.keys()).collect();
-        let moved = places.into_iter().find(|place| then.paths.get(*place) != now.paths.get(*place));
-        Ok(moved.map(|place| format!("argument `{place}` does not lead to where it led when the call was held")))
-    }
-
-    /// The input that `approval` was made of, checked against it.
-    pub(super) async fn kept_input(&self, approval: &Approval) -> Result<KeptInput, Error> {
-        let stored = match self.store.payload(approval.payload).await {
-            Ok(Some(stored)) => stored,
-            Ok(None) => return Ok(KeptInput::Erased),
-            // That is how a store answers when the payload is not the one its digest names.
-            Err(StoreError::Unreadable(_)) => return Ok(KeptInput::Differs),
-            Err(error) => return Err(error.into()),
-        };
-        let input: Value = serde_json::from_str(stored.body()).unwrap_or_default();
-        let hash = input.get("args").and_then(Value::as_object).and_then(|args| ArgsHash::of(args).ok());
-        let same = stored.digest() == approval.payload && hash == Some(approval.args_hash);
-        Ok(if same { KeptInput::Held(input) } else { KeptInput::Differs })
     }
 
     /// Why an approval does not carry a claim now, if it does not.

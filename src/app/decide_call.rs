@@ -10,7 +10,7 @@ use super::{
     claim_call::{ClaimedCall, policy_objection},
     error::Error,
     limits::{Counted, Locked},
-    ports::{Change, CountedCall, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, Tx},
+    ports::{Change, CountedCall, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, SubjectCall, Tx},
     retrying,
 };
 use crate::domain::{
@@ -29,7 +29,9 @@ use crate::domain::{
     grant::StandingGrant,
     ids::{ApprovalId, BatchId, DecisionId},
     judge::judge,
+    lookup::LookupResults,
     policy::{Policy, Tool, schema::ArgumentFault},
+    review::{Held, Review, ReviewHash, ReviewRef},
     run::Run,
     settle::{denied, settle},
     time::Timestamp,
@@ -137,6 +139,15 @@ struct Judged<'a> {
     facts: Facts,
     judgement: Judgement,
     now: Timestamp,
+    /// What the tool's lookups found, once they were taken.
+    lookups: Option<&'a LookupResults>,
+}
+
+/// What was found outside before locks were taken.
+#[derive(Clone, Copy)]
+struct Outside<'a> {
+    paths: &'a BTreeMap<String, PathFinding>,
+    lookups: Option<&'a LookupResults>,
 }
 
 /// A settled decision, ready to be written.
@@ -156,12 +167,17 @@ impl<'a> Judged<'a> {
         if request.hold {
             judgement = at_least_held(judgement, ReasonCode::HoldRequested, "the caller asked for a human");
         }
-        Self { policy, request, facts, judgement, now }
+        Self { policy, request, facts, judgement, now, lookups: None }
     }
 
     /// The tool, when the call names one.
     fn tool(&self) -> Option<&'a Tool> {
         self.policy.tool(&self.request.call.tool)
+    }
+
+    /// Whether `tool` has lookups that were not taken.
+    fn lacks_lookups(&self, tool: Option<&Tool>) -> bool {
+        self.lookups.is_none() && tool.is_some_and(|tool| !tool.lookups.is_empty())
     }
 
     /// The tool's own name, or the presented one when no tool has it.
@@ -181,9 +197,29 @@ impl App {
         if let Some(answer) = self.decide_at_once(caller, &policy, request, &paths).await? {
             return Ok(answer);
         }
+        let outside = Outside { paths: &paths, lookups: None };
+        if let Some(answer) = self.settle(caller, &policy, request, outside).await? {
+            return Ok(answer);
+        }
+        // No transaction is open while others are waited for.
+        let found = match policy.tool(&request.call.tool) {
+            Some(tool) => self.look_up(tool, request.call.args.value()).await,
+            None => LookupResults::default(),
+        };
+        let answer = self.settle(caller, &policy, request, Outside { lookups: Some(&found), ..outside }).await?;
+        answer.ok_or_else(|| Error::Unwritable("a call whose lookups were taken is not settled".to_owned()))
+    }
+
+    async fn settle(
+        &self,
+        caller: &Caller,
+        policy: &Policy,
+        request: &DecideRequest,
+        outside: Outside<'_>,
+    ) -> Result<Option<DecideAnswer>, Error> {
         retrying(|| async {
             let tx = self.store.begin().await?;
-            self.settle_call(tx, caller, &policy, request, &paths).await
+            self.settle_call(tx, caller, policy, request, outside).await
         })
         .await
     }
@@ -220,20 +256,21 @@ impl App {
         })
     }
 
-    /// Judges and settles a call in its own transaction, and commits it.
+    /// Judges and settles a call in its own transaction, and commits it. `None`, and nothing committed, when the tool's
+    /// lookups must be taken first.
     async fn settle_call(
         &self,
         mut tx: Box<dyn Tx>,
         caller: &Caller,
         policy: &Policy,
         request: &DecideRequest,
-        paths: &BTreeMap<String, PathFinding>,
-    ) -> Result<DecideAnswer, Error> {
+        outside: Outside<'_>,
+    ) -> Result<Option<DecideAnswer>, Error> {
         let key = &request.call.key;
-        let (facts, run) = self.facts_under_locks(tx.as_mut(), key, paths.clone()).await?;
+        let (facts, run) = self.facts_under_locks(tx.as_mut(), key, outside.paths.clone()).await?;
         // Read with the locks in hand: the wait for them must not let anything pass that ran out meanwhile.
         let now = self.now();
-        let judged = Judged::new(policy, request, facts, now);
+        let judged = Judged { lookups: outside.lookups, ..Judged::new(policy, request, facts, now) };
         let (grants, locked) = self.locked_for(tx.as_mut(), &judged, run).await?;
         let remembered = match &request.idempotency {
             Some(idempotency) => {
@@ -249,7 +286,8 @@ impl App {
         let mut attempt = 1;
         if let Some(stored) = tx.held(key).await? {
             match self.asked_again(tx, caller, &judged, &locked, stored, remembered.is_some()).await? {
-                AskedAgain::Answered(answer) => return Ok(answer),
+                AskedAgain::Answered(answer) => return Ok(Some(answer)),
+                AskedAgain::NeedsLookups => return Ok(None),
                 AskedAgain::DecideAfresh(same, next) => (tx, attempt) = (same, next),
             }
         }
@@ -259,17 +297,20 @@ impl App {
         let (decision, joined) = self.settled(tx.as_mut(), &judged, facts, attempt).await?;
         match &remembered {
             Some(record) if attempt == 1 => match memory::refusal_from_memory(record) {
-                Some(refusal) => return Ok(DecideAnswer::Refused(refusal)),
+                Some(refusal) => return Ok(Some(DecideAnswer::Refused(refusal))),
                 // What was permitted then is answered again only as long as it still is.
                 None if decision.judgement.verdict <= Verdict::AllowAudited => {
-                    return self.final_answer(&judged, &decision.judgement, record.decision);
+                    return self.final_answer(&judged, &decision.judgement, record.decision).map(Some);
                 }
                 None => {}
             },
             Some(_) | None => {}
         }
+        if decision.judgement.verdict == Verdict::RequireApproval && judged.lacks_lookups(judged.tool()) {
+            return Ok(None);
+        }
         let settled = Settled { decision, joined, attempt, first_of_its_key: remembered.is_none() };
-        self.record_settled(tx, caller, &judged, &locked, settled).await
+        self.record_settled(tx, caller, &judged, &locked, settled).await.map(Some)
     }
 
     /// Locks the grants and the limits that the call may use.
@@ -395,12 +436,21 @@ impl App {
                         approval
                     }
                     None => {
-                        let approval =
-                            self.open_approval(tx.as_mut(), judged, &settled.judgement, id, &payload, attempt).await?;
+                        let approval = self
+                            .open_approval(
+                                tx.as_mut(),
+                                judged,
+                                &settled.judgement,
+                                &locked.run,
+                                (id, &payload),
+                                attempt,
+                            )
+                            .await?;
                         entry.approval = Some(approval.id);
                         entry.code = Some(approval.code.clone());
                         tx.append(entry);
                         let mut requested = caller.entry(EventKind::ApprovalRequested, *now);
+                        requested.payload = approval.review.map(|review| review.payload);
                         requested.detail.insert("attempt".to_owned(), attempt.into());
                         requested.detail.insert("expires_at".to_owned(), json!(approval.expires_at));
                         tx.append(about(&approval, requested));
@@ -437,6 +487,28 @@ impl App {
                 self.final_answer(judged, &settled.judgement, id)?
             }
         };
+        if let Some(tool) = judged.tool().filter(|_| record::arguments_are_kept(&settled.judgement)) {
+            let subjects = tool.subjects(request.call.args.json());
+            if !subjects.is_empty() {
+                let approval = match &answer {
+                    DecideAnswer::Held(held) | DecideAnswer::Claimed(held, _) => Some(held.approval.id),
+                    DecideAnswer::Refused(
+                        RefusedCall::Declined { approval, .. } | RefusedCall::Cancelled { approval },
+                    ) => Some(*approval),
+                    DecideAnswer::Allowed(_)
+                    | DecideAnswer::Refused(RefusedCall::Bland { .. } | RefusedCall::InvalidArguments { .. }) => None,
+                };
+                let call = SubjectCall {
+                    call: key.clone(),
+                    tool: tool.name.clone(),
+                    decision: id,
+                    verdict: settled.judgement.verdict,
+                    approval,
+                    at: *now,
+                };
+                tx.insert_subjects(&subjects, &call).await?;
+            }
+        }
         if let Some(idempotency) = request.idempotency.as_ref().filter(|_| first_of_its_key) {
             let record = IdempotencyRecord {
                 caller: caller.principal.name().to_string(),
@@ -461,21 +533,35 @@ impl App {
         tx: &mut dyn Tx,
         judged: &Judged<'_>,
         judgement: &Judgement,
-        decision: DecisionId,
-        payload: &Payload,
+        run: &Run,
+        (decision, payload): (DecisionId, &Payload),
         attempt: u32,
     ) -> Result<Approval, Error> {
         // 30 bits of code: a free one is found at once unless the store holds many millions.
         const TRIES: u32 = 16;
         let Judged { request, now, .. } = judged;
-        let (Some(requirement), Some(tool)) = (judgement.requirement.clone(), judgement.tool.clone()) else {
-            return Err(Error::Unwritable("a held call without a requirement".to_owned()));
+        let (Some(requirement), Some(tool)) = (judgement.requirement.clone(), judged.tool()) else {
+            return Err(Error::Unwritable("a held call without a tool or a requirement".to_owned()));
         };
+        let expires_at = now.plus(requirement.ttl);
+        let review = Review::of(Held {
+            tool,
+            args: request.call.args.json(),
+            judgement,
+            requirement: &requirement,
+            run,
+            lookups: judged.lookups.unwrap_or(&LookupResults::default()),
+            expires_at,
+        });
+        let review = review.canonical().map_err(|error| Error::Unwritable(error.to_string()))?;
+        let hash = ReviewHash::of(&review);
+        let shown = Payload::new(review, self.salt()?);
+        tx.insert_payload(&shown).await?;
         let mut approval = Approval {
             id: ApprovalId::from_uuid(self.uuid(*now)?),
             code: ApprovalCode::from_bits(0),
             call: request.call.key.clone(),
-            tool,
+            tool: tool.name.clone(),
             args_hash: request.call.args.hash(),
             payload: payload.digest(),
             decision,
@@ -485,8 +571,9 @@ impl App {
             batch: request.batch,
             attempt,
             created_at: *now,
-            expires_at: now.plus(requirement.ttl),
+            expires_at,
             requirement,
+            review: Some(ReviewRef { payload: shown.digest(), hash }),
             state: State::Pending { votes: Vec::new() },
         };
         for _ in 0..TRIES {

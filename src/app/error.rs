@@ -6,6 +6,7 @@ use crate::domain::{
     canon::json::ArgsHash,
     grant::TooWide,
     ids::{ApprovalId, ClaimId},
+    lookup::LookupObjection,
     policy::condition::ConditionFault,
     time::Timestamp,
 };
@@ -58,6 +59,9 @@ pub enum Error {
     /// A path leads to another place on disk than the one that was approved.
     #[error("the path has moved: {0}")]
     PathMoved(String),
+    /// The service's own look at the world does not stand behind a claim.
+    #[error(transparent)]
+    Lookup(LookupObjection),
     /// The id of a held call came with another tool or other arguments.
     #[error("this tool_use_id names another call")]
     ToolUseIdReused,

@@ -30,8 +30,10 @@ use crate::domain::{
     identity::{AgentId, KeyRecord, ReviewerName},
     ids::{ApprovalId, BatchId, DecisionId, GrantId, KeyId, RunId, ToolUseId},
     limit::{Measure, Tally},
+    lookup::{LookupRequest, LookupResults},
     policy::PolicyVersion,
     run::{Run, RunKey},
+    subject::Subject,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -56,6 +58,13 @@ pub trait Entropy: Send + Sync {
 pub trait PathResolver: Send + Sync {
     /// An answer to each question, by the same name. A question without an answer stays open, and denies.
     async fn find(&self, questions: BTreeMap<String, PathQuestion>) -> BTreeMap<String, PathFinding>;
+}
+
+/// Looks at the world outside, where the policy says.
+#[async_trait]
+pub trait LookupClient: Send + Sync {
+    /// Makes all requests at once. Each has its own time-out, and a result, if only a failure.
+    async fn look_up(&self, requests: Vec<LookupRequest>) -> LookupResults;
 }
 
 /// The operating system gave no random bytes.
@@ -304,6 +313,23 @@ pub struct GrantViewer {
     pub groups: BTreeSet<String>,
 }
 
+/// A settled call, as one of those on the same business key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubjectCall {
+    /// The call.
+    pub call: CallKey,
+    /// The tool by its own name.
+    pub tool: String,
+    /// The decision.
+    pub decision: DecisionId,
+    /// What it said.
+    pub verdict: Verdict,
+    /// The approval that holds or held it.
+    pub approval: Option<ApprovalId>,
+    /// When it was decided.
+    pub at: Timestamp,
+}
+
 /// Which entries to list; every given field must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryFilter {
@@ -329,6 +355,8 @@ pub struct EntryFilter {
     pub decision: Option<DecisionId>,
     /// The approval.
     pub approval: Option<ApprovalId>,
+    /// About a call on this business key.
+    pub subject: Option<Subject>,
     /// Not before this.
     pub from: Option<Timestamp>,
     /// Before this.
@@ -375,6 +403,20 @@ pub trait Store: Send + Sync {
         before: Option<ApprovalId>,
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError>;
+
+    /// Approvals of the same agent, tool and arguments that are stored as pending or approved and do not expire by `now`,
+    /// the newest first.
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError>;
+
+    /// The calls that were settled on one of these business keys, the newest first, each once.
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError>;
 
     /// Approvals that time has changed by `now` and nobody has recorded.
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError>;
@@ -513,6 +555,9 @@ pub trait Tx: Send {
 
     /// Counts no longer what `by` permitted: it was not started.
     async fn give_back(&mut self, by: PermitKey) -> Result<(), StoreError>;
+
+    /// Keeps the business keys of a settled call.
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError>;
 
     /// Keeps a payload.
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError>;

@@ -10,17 +10,18 @@ use tokio::{
 
 use super::{
     App, Caller, ReviewerCaller,
-    claim_call::KeptInput,
     decide_call::about,
     error::Error,
     grants::{GrantOffer, TakenOffer},
-    ports::{ApprovalFilter, Change, Tx},
+    kept::{Kept, KeptCall},
+    ports::{ApprovalFilter, Change, SubjectCall, Tx},
     retrying,
 };
 use crate::domain::{
     approval::{
+        code::ApprovalCode,
         outcome::SettledStatus,
-        state::{Approval, Counted, Denial, Denier, ServiceDenial, State, StateName},
+        state::{Approval, Counted, Denial, Denier, State, StateName},
         vote::Vote,
     },
     audit::{
@@ -55,15 +56,40 @@ pub struct ReviewDecision {
 pub struct ReviewedApproval {
     /// The approval, as it stands now.
     pub approval: Approval,
-    /// What was rendered of its arguments; `None` when they were erased.
+    /// What was rendered when it was held; `None` when it was erased.
     pub review: Option<Review>,
     /// The arguments themselves; `None` when they were erased.
     pub args: Option<Map<String, Value>>,
     /// What the model said of it: unverified.
     pub rationale: Option<String>,
+    /// The last calls on the same business keys, the newest first.
+    pub same_subject: Vec<CallBefore>,
+    /// Other approvals of the same agent, tool and arguments that are open.
+    pub identical: Vec<OpenTwin>,
     /// The grants that whoever asks may take with an approve.
     pub offers: Vec<GrantOffer>,
 }
+
+/// An earlier or later call on the same business key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallBefore {
+    /// The call, as it was settled.
+    pub settled: SubjectCall,
+    /// Where its approval stands, if it was held.
+    pub approval: Option<(ApprovalCode, StateName)>,
+}
+
+/// An open approval that asks for the very same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTwin {
+    /// Its id.
+    pub id: ApprovalId,
+    /// Its code.
+    pub code: ApprovalCode,
+}
+
+/// How many calls and approvals are shown beside a review, each.
+const MOST_BESIDE: u32 = 10;
 
 /// A page of approvals.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,11 +135,11 @@ impl App {
     ) -> Result<ReviewedApproval, Error> {
         let stored = self.store.approval(id).await?.filter(|approval| sees(reviewer, approval));
         let (mut approval, _) = stored.ok_or(Error::NotFound)?.at(self.now());
-        if matches!(self.kept_input(&approval).await?, KeptInput::Differs) {
+        let kept = self.kept_call(&approval).await?;
+        if let Some(cause) = kept.exchanged() {
             approval = retrying(|| async {
                 let mut tx = self.store.begin().await?;
                 let (approval, now) = self.visible_approval(tx.as_mut(), reviewer, id).await?;
-                let cause = ServiceDenial::StoredArgumentsDiffer;
                 let approval = self.deny_for(tx.as_mut(), approval, cause, now).await?;
                 tx.commit().await?;
                 Ok(approval)
@@ -121,7 +147,7 @@ impl App {
             .await?;
         }
         let offers = self.grant_offers(reviewer, &approval).await?;
-        Ok(ReviewedApproval { offers, ..self.reviewed(approval).await? })
+        Ok(ReviewedApproval { offers, ..self.with_kept(approval, kept).await? })
     }
 
     /// The caller's own approval, once its state is no longer `unless`, or when `wait` is over.
@@ -182,13 +208,13 @@ impl App {
             if decision.args_hash != approval.args_hash {
                 return Err(Error::StaleArgs { current: approval.args_hash });
             }
-            if matches!(self.kept_input(&approval).await?, KeptInput::Differs) {
-                self.deny_for(tx.as_mut(), approval, ServiceDenial::StoredArgumentsDiffer, now).await?;
+            if let Some(cause) = self.kept_call(&approval).await?.exchanged() {
+                self.deny_for(tx.as_mut(), approval, cause, now).await?;
                 tx.commit().await?;
-                return Err(Error::NotEligible("the stored arguments are not the ones that were held".to_owned()));
+                return Err(Error::NotEligible("what is stored of the call is not what was held".to_owned()));
             }
             if let Some(shown) = &decision.review_hash {
-                let current = self.reviewed(approval.clone()).await?.review.map(|review| review.hash());
+                let current = approval.review.map(|review| review.hash.to_string());
                 if current.as_ref() != Some(shown) {
                     return Err(Error::StaleReview { current: current.unwrap_or_default() });
                 }
@@ -332,11 +358,71 @@ impl App {
     }
 
     async fn reviewed(&self, approval: Approval) -> Result<ReviewedApproval, Error> {
-        let input = self.kept_input(&approval).await?;
+        let kept = self.kept_call(&approval).await?;
+        self.with_kept(approval, kept).await
+    }
+
+    /// The approval with what is kept of it, and what stands beside the review.
+    async fn with_kept(&self, approval: Approval, kept: KeptCall) -> Result<ReviewedApproval, Error> {
+        // What was exchanged is shown to nobody, and what belonged to it neither.
+        let KeptCall { input, review } = match kept.exchanged() {
+            Some(_) => KeptCall { input: Kept::Erased, review: Kept::Erased },
+            None => kept,
+        };
         let args = input.get("args").and_then(Value::as_object).cloned();
         let rationale = input.get("rationale").and_then(Value::as_str).map(str::to_owned);
-        let review = args.as_ref().map(|args| Review::of(&approval, args));
-        Ok(ReviewedApproval { approval, review, args, rationale, offers: Vec::new() })
+        let same_subject = match &args {
+            Some(args) => self.calls_on_same_subject(&approval, args).await?,
+            None => Vec::new(),
+        };
+        let now = self.now();
+        let agent = &approval.call.agent;
+        // One more, for it may be open itself.
+        let twins = self.store.open_twins(agent, &approval.tool, approval.args_hash, now, MOST_BESIDE + 1).await?;
+        let identical = twins
+            .into_iter()
+            .filter(|twin| twin.id != approval.id)
+            .take(MOST_BESIDE as usize)
+            .map(|twin| OpenTwin { id: twin.id, code: twin.code })
+            .collect();
+        Ok(ReviewedApproval {
+            approval,
+            review: review.held(),
+            args,
+            rationale,
+            same_subject,
+            identical,
+            offers: Vec::new(),
+        })
+    }
+
+    async fn calls_on_same_subject(
+        &self,
+        approval: &Approval,
+        args: &Map<String, Value>,
+    ) -> Result<Vec<CallBefore>, Error> {
+        let policy = self.policy();
+        let Some(tool) = policy.tool(&approval.tool).filter(|tool| !tool.subject.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let subjects = tool.subjects(&Value::Object(args.clone()));
+        let now = self.now();
+        let mut calls = Vec::new();
+        for settled in self.store.calls_on(&subjects, MOST_BESIDE + 1).await? {
+            if settled.decision == approval.decision || calls.len() == MOST_BESIDE as usize {
+                continue;
+            }
+            let held = match settled.approval {
+                Some(id) => self.store.approval(id).await?,
+                None => None,
+            };
+            let stands = held.map(|held| {
+                let (held, _) = held.at(now);
+                (held.code, held.state.name())
+            });
+            calls.push(CallBefore { settled, approval: stands });
+        }
+        Ok(calls)
     }
 
     async fn typed_sentences(

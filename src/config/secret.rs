@@ -17,6 +17,31 @@ pub(super) type Problem = (String, &'static str);
 
 const REFERENCE: &str = "write \"env:NAME\" or \"file:PATH\"";
 
+/// Where secrets are fetched from that are named outside the settings, by a policy.
+#[derive(Clone, Default)]
+pub struct SecretSource(BTreeMap<String, OsString>);
+
+impl SecretSource {
+    /// Fetches from these variables, and from files.
+    pub(super) const fn new(env: BTreeMap<String, OsString>) -> Self {
+        Self(env)
+    }
+
+    /// The secret that `reference` names, `env:NAME` or `file:PATH`.
+    ///
+    /// # Errors
+    /// What is wrong, after the words "it"; never the secret.
+    pub fn fetch(&self, reference: &str) -> Result<Secret, String> {
+        Secret::fetch(reference, &self.0).map_err(|(message, _)| message)
+    }
+}
+
+impl fmt::Debug for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretSource(..)")
+    }
+}
+
 impl Secret {
     /// The text itself.
     pub fn expose(&self) -> &str {

@@ -13,12 +13,14 @@ use serde_json::{Map, Value};
 use self::{
     argument::Argument,
     condition::{Condition, ConditionFault},
+    lookup::Lookup,
     schema::Schema,
 };
 use super::{
     approval::requirement::Requirement,
     facts::Voters,
     limit::Limit,
+    subject::Subject,
     verdict::{Risk, Verdict},
 };
 
@@ -28,6 +30,7 @@ pub mod condition;
 mod document;
 pub mod fault;
 mod lint;
+pub mod lookup;
 mod manifest;
 mod names;
 pub mod schema;
@@ -162,6 +165,10 @@ pub struct Tool {
     pub limits: Vec<Limit>,
     /// What an approval of it takes, whatever asked for it.
     pub approval: ApprovalTerms,
+    /// The business keys of a call: JSON Pointers (RFC 6901) into its arguments, by name.
+    pub subject: BTreeMap<String, String>,
+    /// What the service itself looks at before people are asked, in the order of their names.
+    pub lookups: Vec<Lookup>,
 }
 
 /// A condition and what follows when it is true.
@@ -281,6 +288,16 @@ impl Policy {
         tool.requirement(&asking, self.approval_ttl)
     }
 
+    /// The references of the secrets that lookups send, each with the lookup that names it.
+    pub fn credentials(&self) -> impl Iterator<Item = (String, &str)> {
+        self.tools.iter().flat_map(|tool| {
+            tool.lookups.iter().filter_map(|lookup| {
+                let reference = lookup.credential.as_deref()?;
+                Some((format!("tools.{}.lookups.{}", tool.name, lookup.name), reference))
+            })
+        })
+    }
+
     /// Every group of reviewers that some approval would need, to be checked against the configured reviewers.
     pub fn groups_named(&self) -> BTreeSet<&str> {
         let of_rules = self.tools.iter().flat_map(|tool| tool.rules.iter().chain(&tool.floors));
@@ -318,12 +335,20 @@ impl Tool {
     /// permitting them leaves behind.
     pub fn is_settled_under_locks(&self) -> bool {
         let reads_run = |rule: &Rule| rule.condition.reads().run || rule.condition.reads().requested;
-        !self.labels.is_empty() || !self.limits.is_empty() || self.all_rules().any(reads_run)
+        !self.labels.is_empty()
+            || !self.limits.is_empty()
+            || !self.subject.is_empty()
+            || self.all_rules().any(reads_run)
     }
 
     /// Whether what it is called with must be looked up on disk.
     pub fn looks_at_disk(&self) -> bool {
         self.arguments.iter().any(|argument| argument.kind.looks_at_disk())
+    }
+
+    /// The business keys of a call with these arguments. What is absent, or no text that could be one, is left out.
+    pub fn subjects(&self, args: &Value) -> Vec<Subject> {
+        self.subject.iter().filter_map(|(name, pointer)| Subject::of(name, args.pointer(pointer)?)).collect()
     }
 
     /// Whether some call of it could need an approval.

@@ -1,109 +1,256 @@
-//! What a reviewer is shown of a held call: rendered by code from the arguments, never from the model's words.
+//! What a reviewer is shown of a held call: rendered once by code, from the arguments and the service's own lookups,
+//! never from the model's words. It is stored as shown, and its hash is what a decision is about.
 
-use serde::Serialize;
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use unicode_normalization::char::is_combining_mark;
 
-use super::{approval::state::Approval, canon::json};
+use super::{
+    approval::requirement::Requirement,
+    audit::{chain::Hash, payload::PayloadDigest},
+    canon::json,
+    decision::Judgement,
+    lookup::{Looked, LookupResults},
+    policy::{Tool, lookup::Method},
+    run::{Run, RunKey},
+    subject::Subject,
+    time::Timestamp,
+    verdict::Risk,
+};
 
-/// More combining marks in a row than this can cover the text around them.
-const MOST_COMBINING_MARKS: usize = 2;
+mod differing;
+mod visible;
 
-/// The rendered arguments of one held call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub use visible::visible;
+
+/// Everything that a review is rendered from.
+#[derive(Clone, Copy)]
+pub struct Held<'a> {
+    /// The tool.
+    pub tool: &'a Tool,
+    /// The arguments.
+    pub args: &'a Value,
+    /// What policy said of the call.
+    pub judgement: &'a Judgement,
+    /// What must be met.
+    pub requirement: &'a Requirement,
+    /// The run it belongs to.
+    pub run: &'a Run,
+    /// What the tool's lookups found.
+    pub lookups: &'a LookupResults,
+    /// Until when people may decide, and the call be claimed.
+    pub expires_at: Timestamp,
+}
+
+/// What a reviewer is shown of one held call.
+///
+/// Its canonical JSON is what is stored and hashed, so a field that is added must be left out where it is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {
     /// The tool.
     pub tool: String,
+    /// What it can do to the world.
+    pub risk: Risk,
+    /// Whether that can be undone.
+    pub reversible: bool,
+    /// Whether running it twice has the effect of running it once.
+    pub idempotent: bool,
     /// Why a human is asked: the deciding rule's reason, or the service's own.
     pub reason: String,
     /// The rules that asked.
-    pub asked_by: Vec<String>,
+    pub asked_by: Vec<AskingRule>,
     /// Every value of the arguments, in the canonical order of their names.
-    pub arguments: Vec<ShownArgument>,
+    pub arguments: Vec<ShownValue>,
+    /// What arguments with a kind stand for, where that is not what stands in them.
+    pub resolved: Vec<ShownValue>,
+    /// What the call is about.
+    pub subjects: Vec<Subject>,
+    /// What the service itself found out.
+    pub lookups: Vec<ShownLookup>,
+    /// Who asks: the run of the call, and the runs above it, the nearest first.
+    pub chain: Vec<RunKey>,
+    /// Whom the run works for.
+    pub on_behalf_of: Option<String>,
+    /// Who must approve.
+    pub approvers: Approvers,
+    /// Until when.
+    pub expires_at: Timestamp,
 }
 
-/// One value among the arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ShownArgument {
-    /// Where it stands: a JSON Pointer (RFC 6901), deceiving characters made visible.
+/// A rule that asked for a human.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskingRule {
+    /// Its id.
+    pub rule: String,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// One value, deceiving characters made visible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownValue {
+    /// Where it stands: a JSON Pointer (RFC 6901).
     pub at: String,
     /// Its JSON type.
-    pub kind: &'static str,
-    /// Its value, deceiving characters made visible.
+    pub kind: String,
+    /// The value.
     pub shown: String,
 }
 
-impl Review {
-    /// Renders the arguments of `approval`.
-    pub fn of(approval: &Approval, args: &Map<String, Value>) -> Self {
-        let mut arguments = Vec::new();
-        for (name, value) in args {
-            render(&format!("/{}", escape_pointer(name)), value, &mut arguments);
-        }
-        Self {
-            tool: approval.tool.clone(),
-            reason: approval.reason.clone(),
-            asked_by: approval.asked_by.iter().cloned().collect(),
-            arguments,
-        }
+/// What one lookup found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownLookup {
+    /// Its name.
+    pub name: String,
+    /// It is a dry run: what would come of the call, not what is.
+    pub preview: bool,
+    /// Why it found nothing, when it failed.
+    pub failed: Option<String>,
+    /// The values.
+    pub values: Vec<ShownValue>,
+}
+
+/// Who must approve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approvers {
+    /// How many of each named group.
+    pub groups: BTreeMap<String, u32>,
+    /// How many people in all.
+    pub need: u32,
+    /// How many seconds after the last approve the call cannot be claimed yet.
+    pub grace_seconds: u64,
+    /// Whether an approve must be confirmed.
+    pub double_confirm: bool,
+}
+
+/// SHA-256 of the canonical JSON of a review: what was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReviewHash(Hash);
+
+/// The stored review of an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReviewRef {
+    /// The payload that holds it.
+    pub payload: PayloadDigest,
+    /// Its hash, which decisions may name.
+    pub hash: ReviewHash,
+}
+
+impl ReviewHash {
+    /// The hash of a review's canonical text.
+    pub fn of(text: &str) -> Self {
+        Self(Sha256::digest(text).into())
     }
 
-    /// `sha256:` and the SHA-256 of the canonical JSON of what is shown.
-    pub fn hash(&self) -> String {
-        let canonical = json::canonical(self).unwrap_or_default();
-        format!("sha256:{}", hex::encode(Sha256::digest(canonical)))
+    /// The hash with these bytes.
+    pub const fn from_bytes(bytes: Hash) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &Hash {
+        &self.0
     }
 }
 
-/// The text with every code point that could deceive written as `\u{..}`, and `\` as `\\`.
-///
-/// Those are controls, bidirectional and other invisible formats, default-ignorable characters, spaces other than
-/// the plain one, and combining marks beyond two in a row.
-pub fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut marks = 0;
-    for character in text.chars() {
-        marks = if is_combining_mark(character) { marks + 1 } else { 0 };
-        match character {
-            '"' | '\'' => shown.push(character),
-            _ if is_default_ignorable(character) || marks > MOST_COMBINING_MARKS => {
-                shown.extend(character.escape_unicode());
-            }
-            _ if marks > 0 => shown.push(character),
-            // Escapes the backslash, controls, formats, odd spaces, and what is not assigned.
-            _ => shown.extend(character.escape_debug()),
+/// `sha256:` and 64 hex digits.
+impl fmt::Display for ReviewHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", hex::encode(self.0))
+    }
+}
+
+impl Review {
+    /// Renders a held call.
+    pub fn of(held: Held<'_>) -> Self {
+        let Held { tool, args, judgement, requirement, run, lookups, expires_at } = held;
+        let none = Map::new();
+        let args_map = args.as_object().unwrap_or(&none);
+        let mut arguments = Vec::new();
+        for (name, value) in args_map {
+            render(&pointer(name), value, &mut arguments);
         }
+        let mut resolved = Vec::new();
+        for (name, value) in &judgement.resolved {
+            differing::render(name, args_map, value, &mut resolved);
+        }
+        let subjects = tool.subjects(args).into_iter();
+        Self {
+            tool: tool.name.clone(),
+            risk: tool.risk,
+            reversible: tool.risk.is_reversible(),
+            idempotent: tool.idempotent,
+            reason: judgement.reason.text.clone(),
+            asked_by: judgement.asked_by.iter().map(|rule| asking(tool, rule)).collect(),
+            arguments,
+            resolved,
+            subjects: subjects.map(|subject| Subject { value: visible(&subject.value), ..subject }).collect(),
+            lookups: tool
+                .lookups
+                .iter()
+                .map(|lookup| shown_lookup(&lookup.name, lookup.method, lookups.get(&lookup.name)))
+                .collect(),
+            chain: std::iter::once(&run.key).chain(&run.ancestors).cloned().collect(),
+            on_behalf_of: run.on_behalf_of.as_deref().map(visible),
+            approvers: Approvers {
+                groups: requirement.groups.clone(),
+                need: requirement.needed(),
+                grace_seconds: requirement.grace.as_secs(),
+                double_confirm: requirement.double_confirm,
+            },
+            expires_at,
+        }
+    }
+
+    /// Its canonical text: what is stored and hashed.
+    ///
+    /// # Errors
+    /// Never for a review that was rendered.
+    pub fn canonical(&self) -> Result<String, serde_json::Error> {
+        let bytes = json::canonical(self)?;
+        String::from_utf8(bytes).map_err(serde::ser::Error::custom)
+    }
+
+    /// Reads that text.
+    pub fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+fn asking(tool: &Tool, id: &str) -> AskingRule {
+    let rule = tool.rules.iter().chain(&tool.floors).find(|rule| rule.id == id);
+    AskingRule { rule: id.to_owned(), reason: rule.map(|rule| rule.reason.clone()).unwrap_or_default() }
+}
+
+fn shown_lookup(name: &str, method: Method, looked: Option<&Looked>) -> ShownLookup {
+    let mut shown =
+        ShownLookup { name: name.to_owned(), preview: method == Method::Post, failed: None, values: Vec::new() };
+    match looked {
+        Some(Looked::Answered(values)) => {
+            for (name, value) in values {
+                render(&pointer(name), value, &mut shown.values);
+            }
+        }
+        Some(Looked::Failed(failure)) => shown.failed = Some(failure.to_string()),
+        None => shown.failed = Some("not_made".to_owned()),
     }
     shown
 }
 
-/// Default_Ignorable_Code_Point (Unicode Character Database) beyond the formats that `escape_debug` covers.
-const fn is_default_ignorable(character: char) -> bool {
-    matches!(
-        character,
-        '\u{34f}'
-            | '\u{115f}'..='\u{1160}'
-            | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{ffa0}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
-}
-
-fn render(at: &str, value: &Value, arguments: &mut Vec<ShownArgument>) {
-    let (kind, shown) = match value {
+/// Shows every value within `value`, which stands at `at`; the items of a list each apart.
+fn render(at: &str, value: &Value, shown: &mut Vec<ShownValue>) {
+    let (kind, text) = match value {
         Value::Array(items) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
-                render(&format!("{at}/{index}"), item, arguments);
+                render(&format!("{at}/{index}"), item, shown);
             }
             return;
         }
         Value::Object(members) if !members.is_empty() => {
             for (name, member) in members {
-                render(&format!("{at}/{}", escape_pointer(name)), member, arguments);
+                render(&format!("{at}{}", pointer(name)), member, shown);
             }
             return;
         }
@@ -114,9 +261,10 @@ fn render(at: &str, value: &Value, arguments: &mut Vec<ShownArgument>) {
         Value::Number(number) => ("number", number.to_string()),
         Value::String(text) => ("string", visible(text)),
     };
-    arguments.push(ShownArgument { at: visible(at), kind, shown });
+    shown.push(ShownValue { at: visible(at), kind: kind.to_owned(), shown: text });
 }
 
-fn escape_pointer(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+/// The pointer to a member of this name.
+fn pointer(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }

@@ -61,6 +61,14 @@ impl Risk {
         }
     }
 
+    /// Whether what such a tool does can be undone.
+    pub const fn is_reversible(self) -> bool {
+        match self {
+            Self::Read | Self::Draft => true,
+            Self::Send | Self::Destructive => false,
+        }
+    }
+
     /// The verdict on a tool of this class when nothing else in the policy speaks.
     pub const fn built_in_default(self) -> Verdict {
         match self {

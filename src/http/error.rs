@@ -25,6 +25,7 @@ use crate::{
     domain::{
         approval::state::{Obstacle, Refused, StateName},
         canon::json::JsonFault,
+        lookup::LookupObjection,
         policy::schema::ArgumentFault,
         time::Timestamp,
     },
@@ -509,6 +510,7 @@ fn internal(error: &Error) -> Option<&'static str> {
         | Error::ArgsMismatch
         | Error::PolicyChanged(_)
         | Error::PathMoved(_)
+        | Error::Lookup(_)
         | Error::ToolUseIdReused
         | Error::IdempotencyConflict
         | Error::AlreadyExecuted(_)
@@ -576,6 +578,18 @@ impl From<Error> for Problem {
                 "A path has moved",
                 "On disk a path of this call leads to another place than the one that was approved. Ask /decide \
                  again.",
+            ),
+            // Which lookup, and what it found, is for the log: the caller is the agent's own stack.
+            Error::Lookup(LookupObjection::Failed { .. }) => Self::conflict(
+                "lookup_failed",
+                "A lookup failed",
+                "What this call is about could not be looked at now. The approval stays; claim it again later.",
+            ),
+            Error::Lookup(LookupObjection::Changed { .. }) => Self::conflict(
+                "lookup_changed",
+                "The world has changed",
+                "What this call is about is no longer what the reviewers saw. The approval stays; cancel it and ask \
+                 /decide under a new tool_use_id to have today's state reviewed.",
             ),
             Error::ToolUseIdReused => Self::conflict(
                 "tool_use_id_reused",

@@ -2,7 +2,7 @@
 //! person, a policy that loads. Everything wrong is told at once, and nothing is started here.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,12 +14,13 @@ use crate::{
         checkpoint::CheckpointKey,
         permit::{PublicKey, SealKey, SigningKey},
     },
-    config::{Config, ConfigFault, Draft, ReviewerSettings, Secret},
+    config::{Config, ConfigFault, Draft, ReviewerSettings, Secret, SecretSource},
     domain::{
         facts::Voters,
         identity::{GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName},
         policy::{Fault, Loaded, Policy, Severity, SourceFile},
     },
+    outbound::Credentials,
     worker::policy_reload::PolicySource,
 };
 
@@ -34,6 +35,7 @@ pub struct Prepared {
     pub(super) reviewers: ReviewerDirectory,
     pub(super) permit_keys: PermitKeys,
     pub(super) checkpoint_key: Option<Arc<CheckpointKey>>,
+    pub(super) credentials: Arc<Credentials>,
     pub(super) source: Arc<ConfiguredPolicy>,
     pub(super) files: Vec<SourceFile>,
     pub(super) loaded: Loaded,
@@ -80,7 +82,13 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     if !config.server.trusted_proxies.is_empty() {
         faults.push(ConfigFault::new("server.trusted_proxies", "is not supported yet", "take it out"));
     }
-    let source = ConfiguredPolicy { path: config.policy.clone(), voters: Voters::of(&reviewers) };
+    let credentials = Arc::new(Credentials::default());
+    let source = ConfiguredPolicy {
+        path: config.policy.clone(),
+        voters: Voters::of(&reviewers),
+        secrets: config.secrets.clone(),
+        credentials: Arc::clone(&credentials),
+    };
     let files =
         source.read().map_err(|error| faults.push(ConfigFault::new("policy", error, "name a readable file or folder")));
     let loaded = files.map(|files| (source.load(&files), files));
@@ -94,6 +102,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
             reviewers,
             permit_keys,
             checkpoint_key: checkpoint_key.map(Arc::new),
+            credentials,
             source: Arc::new(source),
             files,
             loaded,
@@ -148,6 +157,36 @@ impl Prepared {
 pub(super) struct ConfiguredPolicy {
     path: Option<PathBuf>,
     voters: Voters,
+    secrets: SecretSource,
+    credentials: Arc<Credentials>,
+}
+
+impl ConfiguredPolicy {
+    /// Fetches the secrets that the policy's lookups send: one that is missing would only show when people wait.
+    fn fetch_credentials(&self, policy: &Policy) -> Result<(), Vec<Fault>> {
+        let mut secrets = BTreeMap::new();
+        let mut faults = Vec::new();
+        for (lookup, reference) in policy.credentials() {
+            match self.secrets.fetch(reference) {
+                Ok(secret) => {
+                    secrets.insert(reference.to_owned(), Arc::from(secret.expose()));
+                }
+                Err(message) => faults.push(Fault {
+                    file: String::new(),
+                    line: 1,
+                    column: 1,
+                    severity: Severity::Error,
+                    message: format!("the credential of {lookup} {message}"),
+                    hint: "the policy names the secret, and the service's environment holds it".to_owned(),
+                }),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        self.credentials.add(secrets);
+        Ok(())
+    }
 }
 
 impl PolicySource for ConfiguredPolicy {
@@ -159,7 +198,9 @@ impl PolicySource for ConfiguredPolicy {
     }
 
     fn load(&self, files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
-        Policy::load_for(files, &self.voters)
+        let loaded = Policy::load_for(files, &self.voters)?;
+        self.fetch_credentials(&loaded.policy)?;
+        Ok(loaded)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use sqlx::FromRow;
 
 use crate::{
-    app::ports::{Checkpoint, DecisionOutcome, IdempotencyRecord, StoreError},
+    app::ports::{Checkpoint, DecisionOutcome, IdempotencyRecord, StoreError, SubjectCall},
     domain::{
         approval::{
             code::ApprovalCode,
@@ -25,6 +25,7 @@ use crate::{
         ids::{ApprovalId, Id, IdKind, Name, NameKind},
         limit::{Measure, Tally, amount::Amount},
         policy::PolicyVersion,
+        review::{ReviewHash, ReviewRef},
         run::{Run, RunKey},
         time::Timestamp,
         verdict::Verdict,
@@ -215,6 +216,8 @@ pub(super) struct ApprovalRow {
     created_at: i64,
     expires_at: i64,
     state_data: String,
+    review_digest: Option<Vec<u8>>,
+    review_hash: Option<Vec<u8>>,
 }
 
 impl ApprovalRow {
@@ -237,6 +240,14 @@ impl ApprovalRow {
             attempt: u32::try_from(self.attempt).map_err(|_| unreadable("attempt"))?,
             created_at: Timestamp::from_micros(self.created_at),
             expires_at: Timestamp::from_micros(self.expires_at),
+            review: match (self.review_digest, self.review_hash) {
+                (Some(digest), Some(hash)) => Some(ReviewRef {
+                    payload: PayloadDigest::from_bytes(bytes(&digest)?),
+                    hash: ReviewHash::from_bytes(bytes(&hash)?),
+                }),
+                (None, None) => None,
+                (Some(_), None) | (None, Some(_)) => return Err(unreadable("review")),
+            },
             state: from_json(&self.state_data, "state")?,
         })
     }
@@ -245,6 +256,35 @@ impl ApprovalRow {
 fn args_hash(stored: &[u8]) -> Result<ArgsHash, StoreError> {
     let hash: Hash = bytes(stored)?;
     ArgsHash::parse(&format!("sha256:{}", hex::encode(hash))).ok_or_else(|| unreadable("hash of arguments"))
+}
+
+/// A row of `call_subjects`, but for the business key.
+#[derive(FromRow)]
+pub(super) struct SubjectCallRow {
+    decision_id: String,
+    agent: String,
+    run_id: String,
+    turn: i64,
+    tool_use_id: String,
+    tool: String,
+    verdict: String,
+    approval_id: Option<String>,
+    at: i64,
+}
+
+impl SubjectCallRow {
+    pub(super) fn into_call(self) -> Result<SubjectCall, StoreError> {
+        let call =
+            CallKeyRow { agent: self.agent, run_id: self.run_id, turn: self.turn, tool_use_id: self.tool_use_id };
+        Ok(SubjectCall {
+            call: call.into_key()?,
+            tool: self.tool,
+            decision: id(&self.decision_id)?,
+            verdict: verdict(&self.verdict)?,
+            approval: self.approval_id.as_deref().map(id).transpose()?,
+            at: Timestamp::from_micros(self.at),
+        })
+    }
 }
 
 /// The columns of `approvals` that change with the state.

@@ -13,7 +13,7 @@ use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
         ApprovalFilter, Change, Checkpoint, EntryFilter, GrantFilter, GroupAppend, Guard, Store, StoreError,
-        StoredPolicy, Tx,
+        StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -21,10 +21,12 @@ use crate::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
+        canon::json::ArgsHash,
         grant::GrantRecord,
-        identity::KeyRecord,
+        identity::{AgentId, KeyRecord},
         ids::{ApprovalId, GrantId},
         policy::PolicyVersion,
+        subject::Subject,
         time::Timestamp,
     },
 };
@@ -45,6 +47,7 @@ mod payloads;
 mod policies;
 mod runs;
 mod schema;
+mod subjects;
 mod tx;
 
 /// How long to wait for a connection of the pool.
@@ -164,6 +167,21 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError> {
         approvals::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        approvals::open_twins(&self.readers, agent, tool, args_hash, now, limit).await
+    }
+
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
+        subjects::calls(&self.readers, subjects, limit).await
     }
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {

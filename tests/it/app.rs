@@ -8,6 +8,7 @@ mod expire;
 mod grants;
 mod keys;
 mod limits;
+mod lookups;
 mod policies;
 mod races;
 mod report_outcome;

@@ -7,6 +7,8 @@ pub(crate) mod entropy;
 pub(crate) mod faulty_store;
 pub(crate) mod installation;
 pub(crate) mod keys;
+pub(crate) mod lookups;
+pub(crate) mod orders;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod sample;

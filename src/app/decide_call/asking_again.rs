@@ -25,6 +25,8 @@ pub(super) enum AskedAgain {
     Answered(DecideAnswer),
     /// It is decided afresh in the same transaction, and if it is held again this is its attempt.
     DecideAfresh(Box<dyn Tx>, u32),
+    /// Its lookups must be taken first; nothing is committed.
+    NeedsLookups,
 }
 
 impl App {
@@ -38,7 +40,7 @@ impl App {
         stored: Approval,
         remembered: bool,
     ) -> Result<AskedAgain, Error> {
-        let Judged { policy, request, facts, judgement, now } = judged;
+        let Judged { policy, request, facts, judgement, now, lookups } = judged;
         let key = &request.call.key;
         let approval = self.with_time_recorded(tx.as_mut(), stored, *now).await?;
         if approval.args_hash != request.call.args.hash() || !names_tool(judged, &approval) {
@@ -48,8 +50,10 @@ impl App {
             tx.commit().await?;
             return Err(Error::ToolUseIdReused);
         }
+        let kept = self.kept_input(&approval).await?;
+        let tool = policy.tool(&approval.tool);
         let objection = match &approval.state {
-            State::Approved(_) => match self.moved_path(&approval, policy, facts).await? {
+            State::Approved(_) => match kept.moved_path(tool, facts) {
                 Some(moved) => Some(moved),
                 None => self.objection(&approval, judgement),
             },
@@ -65,9 +69,10 @@ impl App {
                 tx.commit().await?;
                 self.with_result(&approval, answer).await.map(AskedAgain::Answered)
             }
+            NextStep::Claim if judged.lacks_lookups(tool) => Ok(AskedAgain::NeedsLookups),
             NextStep::Claim => {
                 let presented = Presented { args: &request.call.args, claim: None };
-                let today = Today { policy, facts, locked, judgement };
+                let today = Today { policy, facts, locked, judgement, kept: &kept, lookups: *lookups };
                 let (approval, claimed) = self.claim_held(tx, caller, approval, &presented, &today, *now).await?;
                 let held = HeldCall { decision: approval.decision, approval };
                 Ok(AskedAgain::Answered(DecideAnswer::Claimed(Box::new(held), Box::new(claimed))))

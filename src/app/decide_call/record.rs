@@ -77,9 +77,32 @@ fn keeps_arguments(policy: &Policy, judgement: &Judgement) -> bool {
 
 /// What was decided about, kept beside the log. Arguments that no schema has accepted are kept as a salted hash.
 fn decision_payload(judged: &Judged<'_>, judgement: &Judgement, salt: Salt) -> Result<Payload, Error> {
-    let Judged { request, facts, .. } = judged;
+    let Judged { request, facts, lookups, .. } = judged;
     let call = &request.call;
-    let accepted = match judgement.reason.code {
+    let unwritable = |error: serde_json::Error| Error::Unwritable(error.to_string());
+    let body = if arguments_are_kept(judgement) {
+        json!({
+            "args": call.args.value(),
+            "args_hash": call.args.hash(),
+            "context": call.context,
+            "resolved": judgement.resolved,
+            "rationale": request.rationale,
+            "facts": facts,
+            "lookups": lookups.filter(|_| judgement.verdict == Verdict::RequireApproval),
+        })
+    } else {
+        let canonical = json::canonical(call.args.value()).map_err(unwritable)?;
+        json!({
+            "args_salted_hash": payload::salted_hash(&salt, &canonical),
+            "argument_faults": judgement.argument_faults,
+        })
+    };
+    Ok(Payload::new(serde_json::to_string(&body).map_err(unwritable)?, salt))
+}
+
+/// Whether the values of the arguments are kept: a schema has accepted them.
+pub(super) const fn arguments_are_kept(judgement: &Judgement) -> bool {
+    match judgement.reason.code {
         ReasonCode::AgentPaused
         | ReasonCode::RunEnded
         | ReasonCode::UnknownTool
@@ -101,23 +124,5 @@ fn decision_payload(judged: &Judged<'_>, judgement: &Judgement, salt: Salt) -> R
         | ReasonCode::OpenApprovalsOfAgent
         | ReasonCode::RefusedTooOften
         | ReasonCode::ExpiredTooOften => true,
-    };
-    let unwritable = |error: serde_json::Error| Error::Unwritable(error.to_string());
-    let body = if accepted {
-        json!({
-            "args": call.args.value(),
-            "args_hash": call.args.hash(),
-            "context": call.context,
-            "resolved": judgement.resolved,
-            "rationale": request.rationale,
-            "facts": facts,
-        })
-    } else {
-        let canonical = json::canonical(call.args.value()).map_err(unwritable)?;
-        json!({
-            "args_salted_hash": payload::salted_hash(&salt, &canonical),
-            "argument_faults": judgement.argument_faults,
-        })
-    };
-    Ok(Payload::new(serde_json::to_string(&body).map_err(unwritable)?, salt))
+    }
 }

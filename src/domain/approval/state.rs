@@ -20,6 +20,7 @@ use crate::domain::{
     identity::ReviewerName,
     ids::{ApprovalId, BatchId, ClaimId, DecisionId},
     policy::PolicyVersion,
+    review::ReviewRef,
     time::Timestamp,
 };
 
@@ -59,6 +60,8 @@ pub struct Approval {
     pub created_at: Timestamp,
     /// From this moment on it can be neither approved nor claimed.
     pub expires_at: Timestamp,
+    /// What its reviewers are shown; `None` for one that was held before reviews were kept.
+    pub review: Option<ReviewRef>,
     /// Where it stands.
     pub state: State,
 }
@@ -151,6 +154,8 @@ pub enum ServiceDenial {
     ArgumentsDiffer,
     /// The stored arguments no longer have the approved hash.
     StoredArgumentsDiffer,
+    /// The stored review is no longer the one that was rendered.
+    StoredReviewDiffers,
 }
 
 impl ServiceDenial {
@@ -159,6 +164,7 @@ impl ServiceDenial {
         match self {
             Self::ArgumentsDiffer => "args_mismatch",
             Self::StoredArgumentsDiffer => "stored_args_mismatch",
+            Self::StoredReviewDiffers => "stored_review_mismatch",
         }
     }
 }

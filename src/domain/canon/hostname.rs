@@ -208,8 +208,9 @@ fn changed_by_mapping() -> Refusal {
     Refusal::unresolvable("host_form", "the host is spelt so that mapping would change it")
 }
 
-/// Whether packets to this address leave for the public internet.
-fn is_public(address: IpAddr) -> bool {
+/// Whether packets to this address leave for the public internet: it is not private, loopback, link-local, of special
+/// use, or the address of a cloud's metadata.
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !NOT_PUBLIC_V4.iter().any(|network| network.contains(&address)),
         IpAddr::V6(address) => {

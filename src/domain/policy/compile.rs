@@ -15,9 +15,10 @@ use super::{
     condition::{Condition, ConditionFault, Scope},
     fault::{Faults, Place, character_in_string},
     lint,
+    lookup::{Address, Lookup, Method},
     manifest::{
-        self, AgentEntry, ApprovalEntry, ArgumentEntry, At, FloorEntry, LimitEntry, Manifest, MaxSumEntry, RuleEntry,
-        ToolEntry,
+        self, AgentEntry, ApprovalEntry, ArgumentEntry, At, FloorEntry, LimitEntry, LookupEntry, Manifest, MaxSumEntry,
+        RuleEntry, ToolEntry,
     },
     names,
     schema::{JsonType, Place as Found, Schema, Step, Typed},
@@ -31,6 +32,8 @@ use crate::domain::{
 };
 
 const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
+/// How long a lookup may take where it does not say.
+const DEFAULT_LOOKUP: Duration = Duration::from_secs(2);
 const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused_per_run: 5 };
 
 /// Loads the policy in `files`, for these `voters` if they are known; see [`Policy::load`] and [`Policy::load_for`].
@@ -77,6 +80,7 @@ fn complete(manifest: &Manifest, policy: &Policy) -> bool {
             tool.rules.len() == entry.rules.len()
                 && tool.arguments.len() == entry.arguments.len()
                 && tool.limits.len() == entry.limits.len()
+                && tool.lookups.len() == entry.lookups.len()
         })
     };
     manifest.tools.values().all(tool) && manifest.agents.len() == policy.agents.len()
@@ -244,6 +248,8 @@ impl<'m> Compiling<'m, '_, '_> {
         let risk = entry.risk.as_ref().map(|risk| risk.value);
         let default = self.default_verdict(entry, risk, unconfined);
         let approval = self.terms(entry.approval.as_ref());
+        let subject = self.subject(entry, schema.as_ref());
+        let lookups = self.lookups(entry, schema.as_ref());
 
         let mut rules = Vec::new();
         for rule in &entry.rules {
@@ -301,6 +307,121 @@ impl<'m> Compiling<'m, '_, '_> {
             floors: Vec::new(),
             limits,
             approval,
+            subject,
+            lookups,
+        })
+    }
+
+    /// The business keys: pointers to scalars that the schema declares.
+    fn subject(&mut self, tool: &ToolEntry, schema: Option<&Schema>) -> BTreeMap<String, String> {
+        let mut subject = BTreeMap::new();
+        for entry in &tool.subject {
+            let At { value: name, at } = &entry.name;
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+                let hint = "auditors write it as NAME:VALUE; use letters, digits, _ and -";
+                self.faults.error(at, format!("`{name}` is no name for a subject"), hint);
+            }
+            let Some(schema) = schema else { continue };
+            let steps =
+                if entry.text.starts_with('/') { steps_of(&entry.text) } else { Err("it does not begin with `/`") };
+            let fault = match steps.map(|steps| schema.at(&steps)) {
+                Err(message) => Some(format!("`{}` is no JSON Pointer: {message}", entry.text)),
+                Ok(_) if entry.text.split('/').any(|step| step == "*") => {
+                    Some(format!("`{}` leads to many values", entry.text))
+                }
+                Ok(Found::Known(typed)) if typed.secret => Some(format!("`{}` is a secret property", entry.text)),
+                Ok(Found::Known(typed)) if may_be_scalar(&typed) => None,
+                Ok(Found::Known(_)) => Some(format!("`{}` is no string, number or boolean", entry.text)),
+                Ok(Found::Unknown | Found::Open) => {
+                    Some(format!("the schema of {} has nothing at `{}`", tool.name.value, entry.text))
+                }
+            };
+            match fault {
+                Some(message) => {
+                    let hint = "point at one property that the schema declares, such as \"/order_id\"";
+                    self.faults.error(at, message, hint);
+                }
+                None => {
+                    subject.insert(name.clone(), entry.text.clone());
+                }
+            }
+        }
+        subject
+    }
+
+    fn lookups(&mut self, tool: &ToolEntry, schema: Option<&Schema>) -> Vec<Lookup> {
+        tool.lookups.iter().filter_map(|entry| self.lookup(tool, entry, schema?)).collect()
+    }
+
+    /// One lookup; faults are reported.
+    fn lookup(&mut self, tool: &ToolEntry, entry: &LookupEntry, schema: &Schema) -> Option<Lookup> {
+        let name = &entry.name.value;
+        let method = entry.method.as_ref().map_or(Method::Get, |method| method.value);
+        if method == Method::Post && !schema.secrets().is_empty() {
+            let hint = "a dry run is told all arguments; ask with GET and name the ones it needs";
+            self.faults.error(&entry.name.at, format!("the lookup `{name}` would send a secret property"), hint);
+        }
+        let mut show = BTreeMap::new();
+        for shown in &entry.show {
+            let well_formed = shown.text.is_empty() || steps_of(&shown.text).is_ok() && shown.text.starts_with('/');
+            if !well_formed {
+                let hint = "write a JSON Pointer into the answer, such as \"/order/status\"";
+                self.faults.error(&shown.name.at, format!("`{}` is no JSON Pointer", shown.text), hint);
+            }
+            show.insert(shown.name.value.clone(), shown.text.clone());
+        }
+        if let (true, Some(url)) = (show.is_empty(), &entry.url) {
+            let hint = "say what reviewers see of the answer: show = { status = \"/status\" }";
+            self.faults.error(&url.at, format!("the lookup `{name}` shows nothing"), hint);
+        }
+        let mut unchanged = BTreeSet::new();
+        for wanted in entry.unchanged.iter().flat_map(|names| &names.value) {
+            if !show.contains_key(&wanted.value) {
+                let hint = "only what reviewers saw can be held to: put it in `show` too";
+                self.faults.error(
+                    &wanted.at,
+                    format!("`{}` is not in `show` of the lookup `{name}`", wanted.value),
+                    hint,
+                );
+            }
+            unchanged.insert(wanted.value.clone());
+        }
+        if let Some(credential) = &entry.credential
+            && !credential.value.starts_with("env:")
+            && !credential.value.starts_with("file:")
+        {
+            let hint = "a secret is named and never written here: \"env:NAME\" or \"file:PATH\"";
+            self.faults.error(&credential.at, format!("`credential` of the lookup `{name}` is no reference"), hint);
+        }
+        let url = entry.url.as_ref()?;
+        let address = match Address::read(&url.value, entry.allow_private) {
+            Ok(address) => address,
+            Err(message) => {
+                let hint = "write it as \"https://orders.acme.example/orders/{order_id}?full={flag}\"";
+                self.faults.error(&url.at, format!("the url of the lookup `{name}`: {message}"), hint);
+                return None;
+            }
+        };
+        for argument in address.arguments() {
+            let fault = match schema.at(&[Step::Property(argument.to_owned())]) {
+                Found::Known(typed) if typed.secret => "is a secret property",
+                Found::Known(typed) if !typed.required => "is not required",
+                Found::Known(typed) if is_scalar(&typed) => continue,
+                Found::Known(_) => "is not always a string, a number or a boolean",
+                Found::Unknown | Found::Open => "is not declared by the schema",
+            };
+            let message = format!("`{{{argument}}}` in the url of the lookup `{name}` of {} {fault}", tool.name.value);
+            self.faults.error(&url.at, message, "a placeholder names a required scalar property of the tool's schema");
+        }
+        Some(Lookup {
+            name: name.clone(),
+            method,
+            address,
+            timeout: entry.timeout.as_ref().map_or(DEFAULT_LOOKUP, |timeout| timeout.value),
+            show,
+            unchanged,
+            credential: entry.credential.as_ref().map(|credential| credential.value.clone()),
+            allow_private: entry.allow_private,
         })
     }
 
@@ -634,6 +755,16 @@ impl<'m> Compiling<'m, '_, '_> {
 
 const UNCONFINED_HINT: &str = "what a command does cannot be told from its text: let people decide, or say \
                                sandboxed = true if its executor confines it";
+
+const SCALARS: [JsonType; 4] = [JsonType::String, JsonType::Integer, JsonType::Number, JsonType::Boolean];
+
+fn may_be_scalar(typed: &Typed) -> bool {
+    typed.types.iter().any(|json_type| SCALARS.contains(json_type))
+}
+
+fn is_scalar(typed: &Typed) -> bool {
+    !typed.types.is_empty() && typed.types.iter().all(|json_type| SCALARS.contains(json_type))
+}
 
 impl ArgumentEntry {
     /// The kind's name, if one is given.

@@ -15,6 +15,7 @@ use self::table::Table;
 use super::{
     document::Document,
     fault::{Faults, Place, SourceFile},
+    lookup::Method,
 };
 use crate::domain::{
     limit::{LONGEST_WINDOW, OnExceed, Per, amount::Amount},
@@ -30,6 +31,9 @@ const MAX_TTL: Duration = Duration::from_secs(30 * 86_400);
 /// The longest a claim may go without an outcome.
 const MAX_LEASE: Duration = Duration::from_secs(24 * 3_600);
 const SECOND: Duration = Duration::from_secs(1);
+/// The longest a lookup may take: somebody waits for it.
+const MAX_LOOKUP: Duration = Duration::from_secs(10);
+const MILLISECOND: Duration = Duration::from_millis(1);
 /// The largest cap; above it a cap would not be one.
 const MAX_CAP: u32 = 100_000;
 /// The most calls a limit may admit; above it it would not be one.
@@ -58,6 +62,8 @@ pub(super) enum Section {
     Limit,
     /// `max_sum` of a limit
     MaxSum,
+    /// `[tools.X.lookups.L]`
+    Lookup,
 }
 
 /// A value and where it was written.
@@ -117,6 +123,28 @@ pub(super) struct ToolEntry {
     pub(super) rules: Vec<RuleEntry>,
     pub(super) limits: Vec<LimitEntry>,
     pub(super) approval: Option<ApprovalEntry>,
+    pub(super) subject: Vec<NamedText>,
+    pub(super) lookups: Vec<LookupEntry>,
+}
+
+/// A name that the author chose, and the text it stands for.
+#[derive(Debug)]
+pub(super) struct NamedText {
+    pub(super) name: At<String>,
+    pub(super) text: String,
+}
+
+/// `[tools.X.lookups.L]`
+#[derive(Debug)]
+pub(super) struct LookupEntry {
+    pub(super) name: At<String>,
+    pub(super) url: Option<At<String>>,
+    pub(super) method: Option<At<Method>>,
+    pub(super) timeout: Option<At<Duration>>,
+    pub(super) show: Vec<NamedText>,
+    pub(super) unchanged: Option<At<Vec<At<String>>>>,
+    pub(super) credential: Option<At<String>>,
+    pub(super) allow_private: bool,
 }
 
 /// `[tools.X.arguments.A]`
@@ -377,6 +405,8 @@ impl Reading<'_, '_> {
                 .map(|limit| self.limit(limit))
                 .collect(),
             approval: self.approval(&mut table),
+            subject: self.named_texts(&mut table, "subject"),
+            lookups: self.lookups(&mut table),
             name,
         };
         table.finish(self.faults);
@@ -430,6 +460,50 @@ impl Reading<'_, '_> {
             }
         }
         arguments
+    }
+
+    /// A table of names and texts.
+    fn named_texts(&mut self, table: &mut Table<'_>, key: &'static str) -> Vec<NamedText> {
+        let mut texts = Vec::new();
+        for named in table.named(key, self.faults) {
+            let Some(document) = named.json(self.faults) else { continue };
+            match document.value.as_str() {
+                Some(text) => texts.push(NamedText { name: named.name, text: text.to_owned() }),
+                None => {
+                    let hint = "write a JSON Pointer such as \"/order/id\"";
+                    self.faults.error(&named.name.at, format!("`{}` is not a string", named.path), hint);
+                }
+            }
+        }
+        texts
+    }
+
+    fn lookups(&mut self, table: &mut Table<'_>) -> Vec<LookupEntry> {
+        let mut lookups = Vec::new();
+        for named in table.named("lookups", self.faults) {
+            let Some(mut table) = named.table(Section::Lookup, self.faults) else { continue };
+            let lookup = LookupEntry {
+                url: table.text("url", self.faults),
+                method: table.word("method", &Method::ALL, self.faults),
+                timeout: table.duration("timeout", MILLISECOND..=MAX_LOOKUP, "from 1ms to 10s", self.faults),
+                show: self.named_texts(&mut table, "show"),
+                unchanged: table.texts("unchanged", self.faults),
+                credential: table.text("credential", self.faults),
+                allow_private: table.flag("allow_private", self.faults).is_some_and(|flag| flag.value),
+                name: named.name,
+            };
+            for (key, hint) in [
+                ("url", "say where to look: url = \"https://orders.acme.example/orders/{order_id}\""),
+                ("show", "say what reviewers see of the answer: show = { status = \"/status\" }"),
+            ] {
+                if table.missing(key) {
+                    self.faults.error(table.at(), format!("{} has no `{key}`", table.name()), hint);
+                }
+            }
+            table.finish(self.faults);
+            lookups.push(lookup);
+        }
+        lookups
     }
 
     fn rule(&mut self, mut table: Table<'_>) -> RuleEntry {

@@ -11,10 +11,8 @@ use super::{
 const HINT: &str = "this version of Countersign does not build it; take it out";
 
 /// Keys that are known and not read yet.
-const KEYS: [(Section, &str); 9] = [
+const KEYS: [(Section, &str); 7] = [
     (Section::Agent, "owner"),
-    (Section::Tool, "subject"),
-    (Section::Tool, "lookups"),
     (Section::Approval, "double_confirm"),
     (Section::Approval, "decide_in"),
     (Section::Approval, "step_up"),

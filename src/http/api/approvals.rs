@@ -14,11 +14,15 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    StateView,
+    StateView, VerdictView,
     decide::{self, Claimed, RefusedBody, wait_for_people},
     grants::{length, length_text},
     page,
 };
+
+use review_view::ReviewView;
+
+mod review_view;
 use crate::{
     app::{
         ReviewerCaller,
@@ -27,7 +31,7 @@ use crate::{
         grants::{GrantOffer, TakenOffer},
         ports::ApprovalFilter,
         report_outcome::OutcomeReport,
-        review::{ReviewDecision, ReviewedApproval},
+        review::{CallBefore, ReviewDecision, ReviewedApproval},
     },
     domain::{
         approval::{
@@ -237,7 +241,7 @@ struct VoteView {
 struct DenialView {
     /// The reviewer; `null` when the service itself denied.
     reviewer: Option<String>,
-    /// Why the service denied: `args_mismatch` or `stored_args_mismatch`.
+    /// Why the service denied: `args_mismatch`, `stored_args_mismatch` or `stored_review_mismatch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
     #[schema(value_type = String, format = DateTime)]
@@ -362,9 +366,9 @@ const fn canceller(by: Canceller) -> &'static str {
 struct ReviewedView {
     #[serde(flatten)]
     approval: ReviewerApproval,
-    /// What was rendered of the arguments; `null` when they were erased.
+    /// What was rendered when the call was held; `null` when it was erased.
     review: Option<ReviewView>,
-    /// A decision may name it, so that it is about this review.
+    /// SHA-256 of the review's canonical JSON (RFC 8785). A decision may name it, so that it is about this review.
     #[serde(skip_serializing_if = "Option::is_none")]
     review_hash: Option<String>,
     /// The arguments themselves; `null` when they were erased.
@@ -372,6 +376,10 @@ struct ReviewedView {
     /// What the model says of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     rationale: Option<Unverified>,
+    /// The last calls on the same business keys as of now, the newest first, at most ten.
+    same_subject: Vec<CallBeforeView>,
+    /// Other approvals of the same agent, tool and arguments that are open now.
+    identical: Vec<OpenTwinView>,
     /// Grants that this reviewer may take with an approve, the narrowest first; at most three.
     grant_offers: Vec<GrantOfferView>,
 }
@@ -398,28 +406,6 @@ impl From<GrantOffer> for GrantOfferView {
     }
 }
 
-/// The rendered arguments of a held call: characters that could deceive are written as `\u{..}`.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Review)]
-struct ReviewView {
-    tool: String,
-    reason: String,
-    asked_by: Vec<String>,
-    /// Every value among the arguments.
-    arguments: Vec<ShownArgument>,
-}
-
-/// One value among the arguments.
-#[derive(Serialize, ToSchema)]
-struct ShownArgument {
-    /// JSON Pointer (RFC 6901).
-    at: String,
-    /// Its JSON type.
-    kind: &'static str,
-    /// Its value.
-    shown: String,
-}
-
 /// Words nobody has checked.
 #[derive(Serialize, ToSchema)]
 struct Unverified {
@@ -428,23 +414,72 @@ struct Unverified {
     verified: bool,
 }
 
+/// A settled call on the same business key.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CallBefore)]
+struct CallBeforeView {
+    #[schema(value_type = String)]
+    decision_id: DecisionId,
+    #[schema(value_type = String)]
+    agent: AgentId,
+    #[schema(value_type = String)]
+    run_id: RunId,
+    tool: String,
+    verdict: VerdictView,
+    /// The approval's code, when it was held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// Where that approval stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<StateView>,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+}
+
+impl From<CallBefore> for CallBeforeView {
+    fn from(before: CallBefore) -> Self {
+        let CallBefore { settled, approval } = before;
+        let (code, state) = approval.map(|(code, state)| (code.to_string(), state.into())).unzip();
+        Self {
+            decision_id: settled.decision,
+            agent: settled.call.agent,
+            run_id: settled.call.run,
+            tool: settled.tool,
+            verdict: settled.verdict.into(),
+            code,
+            state,
+            at: settled.at,
+        }
+    }
+}
+
+/// An open approval that asks for the very same.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenTwin)]
+struct OpenTwinView {
+    #[schema(value_type = String)]
+    id: ApprovalId,
+    #[schema(example = "AP-7Q4K-2M")]
+    code: String,
+}
+
 impl ReviewedView {
     fn of(state: &HttpState, reviewed: ReviewedApproval) -> Self {
-        let ReviewedApproval { approval, review, args, rationale, offers } = reviewed;
-        let grant_offers = offers.into_iter().map(GrantOfferView::from).collect();
-        let review_hash = review.as_ref().map(|review| review.hash());
-        let review = review.map(|review| ReviewView {
-            tool: review.tool,
-            reason: review.reason,
-            asked_by: review.asked_by,
-            arguments: review
-                .arguments
+        let ReviewedApproval { approval, review, args, rationale, same_subject, identical, offers } = reviewed;
+        let review_hash = approval.review.filter(|_| review.is_some()).map(|review| review.hash.to_string());
+        Self {
+            approval: ReviewerApproval::of(state, approval),
+            grant_offers: offers.into_iter().map(GrantOfferView::from).collect(),
+            review: review.map(ReviewView::from),
+            review_hash,
+            args,
+            rationale: rationale.map(|text| Unverified { text, verified: false }),
+            same_subject: same_subject.into_iter().map(CallBeforeView::from).collect(),
+            identical: identical
                 .into_iter()
-                .map(|argument| ShownArgument { at: argument.at, kind: argument.kind, shown: argument.shown })
+                .map(|twin| OpenTwinView { id: twin.id, code: twin.code.to_string() })
                 .collect(),
-        });
-        let rationale = rationale.map(|text| Unverified { text, verified: false });
-        Self { approval: ReviewerApproval::of(state, approval), review, review_hash, args, rationale, grant_offers }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{VerdictView, page};
 use crate::{
     app::{
-        audit_log::{ExplainedEntry, Explanation, Subject},
+        audit_log::{self, ExplainedEntry, Explanation},
         error::Error,
         ports::{Checkpoint, EntryFilter},
     },
@@ -17,6 +17,7 @@ use crate::{
         approval::code::ApprovalCode,
         audit::{chain::SealedEntry, entry::EventKind},
         ids::{ApprovalId, DecisionId},
+        subject::Subject,
         time::Timestamp,
         verdict::Verdict,
     },
@@ -175,6 +176,9 @@ struct EntryQuery {
     approval: Option<String>,
     /// Caused by this request.
     request_id: Option<String>,
+    /// About a call on this business key, `NAME:VALUE`.
+    #[param(example = "order:A-17")]
+    subject: Option<String>,
     /// Not before this time (RFC 3339).
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<Timestamp>,
@@ -212,6 +216,13 @@ impl EntryQuery {
                 code = Some(read.ok_or_else(|| unknown("`approval` is a code such as AP-7Q4K-2M, or an id"))?);
             }
         }
+        let subject = match searchable("subject", self.subject)? {
+            Some(text) => {
+                let read = Subject::parse(&text);
+                Some(read.ok_or_else(|| unknown("`subject` is written NAME:VALUE, such as order:A-17"))?)
+            }
+            None => None,
+        };
         Ok(EntryFilter {
             run: searchable("run_id", self.run_id)?,
             tool: searchable("tool", self.tool)?,
@@ -224,6 +235,7 @@ impl EntryQuery {
             request_id: searchable("request_id", self.request_id)?,
             decision: None,
             approval,
+            subject,
             from: self.from,
             until: self.until,
         })
@@ -373,8 +385,9 @@ async fn list_checkpoints(
     )
 )]
 async fn why(State(state): State<HttpState>, _: Auditor, PathText(id): PathText) -> Result<Json<Why>, Refusal> {
-    let decision = DecisionId::parse(&id).map(Subject::Decision);
-    let subject = decision.or_else(|_| ApprovalId::parse(&id).map(Subject::Approval)).map_err(|_| Error::NotFound)?;
+    let decision = DecisionId::parse(&id).map(audit_log::Subject::Decision);
+    let subject =
+        decision.or_else(|_| ApprovalId::parse(&id).map(audit_log::Subject::Approval)).map_err(|_| Error::NotFound)?;
     let Explanation { entries } = state.app.why(subject).await?;
     Ok(Json(Why { entries: entries.into_iter().map(explained).collect() }))
 }

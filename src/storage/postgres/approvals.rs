@@ -20,7 +20,8 @@ use crate::{
 macro_rules! columns {
     () => {
         "id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version, \
-         asked_by, reason, requirement, batch_id, attempt, created_at, expires_at, state_data"
+         asked_by, reason, requirement, batch_id, attempt, created_at, expires_at, state_data, review_digest, \
+         review_hash"
     };
 }
 
@@ -84,6 +85,35 @@ pub(super) async fn list(
     .bind(before.map(|before| before.to_string()))
     .bind(rows::limit(limit))
     .bind(batch.map(|batch| batch.to_string()))
+    .fetch_all(readers)
+    .await
+    .map_err(read_error)?
+    .into_iter()
+    .map(ApprovalRow::into_approval)
+    .collect()
+}
+
+/// Open approvals of the same agent, tool and arguments, newest first.
+pub(super) async fn open_twins(
+    readers: &PgPool,
+    agent: &AgentId,
+    tool: &str,
+    args_hash: ArgsHash,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Approval>, StoreError> {
+    sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from approvals
+          where state in ('pending', 'approved') and agent = $1 and tool = $2 and args_hash = $3 and expires_at > $4
+          order by id desc limit $5"
+    ))
+    .bind(agent.as_str())
+    .bind(tool)
+    .bind(args_hash.as_bytes().as_slice())
+    .bind(now.as_micros())
+    .bind(rows::limit(limit))
     .fetch_all(readers)
     .await
     .map_err(read_error)?
@@ -220,9 +250,10 @@ pub(super) async fn insert(connection: &mut PgConnection, approval: &Approval) -
         "insert into approvals (
              id, code, agent, run_id, turn, tool_use_id, tool, args_hash, payload_digest, decision_id, policy_version,
              asked_by, reason, requirement, attempt, created_at, expires_at, state, state_data, next_deadline,
-             denied_by_person, lifted, unsettled, batch_id
+             denied_by_person, lifted, unsettled, batch_id, review_digest, review_hash
          ) values (
-             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24
+             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
+             $25, $26
          ) on conflict on constraint approvals_code_key do nothing",
     )
     .bind(&id)
@@ -249,6 +280,8 @@ pub(super) async fn insert(connection: &mut PgConnection, approval: &Approval) -
     .bind(columns.lifted)
     .bind(columns.unsettled)
     .bind(approval.batch.map(|batch| batch.to_string()))
+    .bind(approval.review.as_ref().map(|review| review.payload.as_bytes().as_slice()))
+    .bind(approval.review.as_ref().map(|review| review.hash.as_bytes().as_slice()))
     .execute(&mut *connection)
     .await
     .map_err(store_error)?;

@@ -67,10 +67,16 @@ pub(super) async fn list(
         request_id,
         decision,
         approval,
+        subject,
         from,
         until,
     } = filter;
-    let named = run.is_some() || decision.is_some() || approval.is_some() || code.is_some() || request_id.is_some();
+    let named = run.is_some()
+        || decision.is_some()
+        || approval.is_some()
+        || code.is_some()
+        || request_id.is_some()
+        || subject.is_some();
     let by_time = !named && (from.is_some() || until.is_some());
     let rows = sqlx::query_as::<_, EntryRow>(concat!(
         "with span as (
@@ -95,6 +101,10 @@ pub(super) async fn list(
               and ($12::bigint is null or at >= $12)
               and ($13::bigint is null or at < $13)
               and ($14::bigint is null or seq < $14)
+              and (
+                  $17::text is null
+                  or decision_id in (select decision_id from call_subjects where name = $17 and value = $18)
+              )
           order by seq desc limit $15"
     ))
     .persistent(false)
@@ -114,6 +124,8 @@ pub(super) async fn list(
     .bind(before)
     .bind(rows::limit(limit))
     .bind(by_time)
+    .bind(subject.as_ref().map(|subject| &subject.name))
+    .bind(subject.as_ref().map(|subject| &subject.value))
     .fetch_all(readers)
     .await
     .map_err(read_error)?;

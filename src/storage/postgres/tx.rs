@@ -8,12 +8,12 @@ use sqlx::{Postgres, Transaction};
 use super::{
     approvals, changes, checkpoints, decisions,
     errors::{commit_error, store_error},
-    grants, idempotency, keys, limits, payloads, policies, runs,
+    grants, idempotency, keys, limits, payloads, policies, runs, subjects,
 };
 use crate::{
     app::ports::{
         AgentStanding, Change, Checkpoint, CountedCall, DecisionOutcome, GroupAppend, IdempotencyRecord, PermitKey,
-        StoreError, StoredPolicy, Tx,
+        StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -26,6 +26,7 @@ use crate::{
         ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
         limit::{Measure, Tally},
         run::{Run, RunKey},
+        subject::Subject,
         time::Timestamp,
     },
     storage::{
@@ -169,6 +170,10 @@ impl Tx for PostgresTx {
 
     async fn give_back(&mut self, by: PermitKey) -> Result<(), StoreError> {
         limits::give_back(&mut self.tx, by).await
+    }
+
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {
+        subjects::insert(&mut self.tx, subjects, call).await
     }
 
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {

@@ -35,6 +35,7 @@ macro_rules! matches_filter {
          and ($12 is null or at >= $12)
          and ($13 is null or at < $13)
          and ($14 is null or seq < $14)
+         and ($16 is null or decision_id in (select decision_id from call_subjects where name = $16 and value = $17))
          order by seq desc limit $15"
     };
 }
@@ -49,6 +50,8 @@ const BY_NAME: &str = concat!(
          union all select seq from audit_entries where approval_id = $3
          union all select seq from audit_entries where approval_code = $4
          union all select seq from audit_entries where request_id = $5
+         union all select seq from audit_entries
+             where decision_id in (select decision_id from call_subjects where name = $16 and value = $17)
      ) and ",
     matches_filter!()
 );
@@ -114,10 +117,16 @@ pub(super) async fn list(
         request_id,
         decision,
         approval,
+        subject,
         from,
         until,
     } = filter;
-    let named = run.is_some() || decision.is_some() || approval.is_some() || code.is_some() || request_id.is_some();
+    let named = run.is_some()
+        || decision.is_some()
+        || approval.is_some()
+        || code.is_some()
+        || request_id.is_some()
+        || subject.is_some();
     let timed = from.is_some() || until.is_some();
     let statement = match (named, timed) {
         (true, _) => BY_NAME,
@@ -140,6 +149,8 @@ pub(super) async fn list(
         .bind(until.map(|until| until.as_micros()))
         .bind(before)
         .bind(rows::limit(limit))
+        .bind(subject.as_ref().map(|subject| &subject.name))
+        .bind(subject.as_ref().map(|subject| &subject.value))
         .fetch_all(readers)
         .await
         .map_err(store_error)?;

@@ -8,11 +8,12 @@ use tokio::sync::broadcast;
 
 use super::{
     approvals, checkpoints, entries, errors::commit_error, grants, idempotency, keys, limits, payloads, policies, runs,
+    subjects,
 };
 use crate::{
     app::ports::{
         AgentStanding, Change, Checkpoint, CountedCall, DecisionOutcome, IdempotencyRecord, PermitKey, StoreError,
-        StoredPolicy, Tx,
+        StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -25,6 +26,7 @@ use crate::{
         ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
         limit::{Measure, Tally},
         run::{Run, RunKey},
+        subject::Subject,
         time::Timestamp,
     },
     storage::seal_all,
@@ -165,6 +167,10 @@ impl Tx for SqliteTx {
 
     async fn give_back(&mut self, by: PermitKey) -> Result<(), StoreError> {
         limits::give_back(&mut self.tx, by).await
+    }
+
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {
+        subjects::insert(&mut self.tx, subjects, call).await
     }
 
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {

@@ -7,10 +7,12 @@ use countersign::{
     domain::{
         approval::{
             outcome::{Outcome, ReportedStatus, SettledStatus},
-            state::{Denier, Obstacle, Refused, ServiceDenial, State, StateName},
+            state::{Approval, Denier, Obstacle, Refused, ServiceDenial, State, StateName},
         },
         audit::entry::{Actor, EventKind},
         ids::ApprovalId,
+        review::ReviewHash,
+        verdict::Verdict,
     },
 };
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use uuid::Uuid;
 
 use crate::support::{
     clock::START,
-    world::{LEASE, Setup, TTL, World, decision, held, on_each_engine},
+    world::{LEASE, POLICY, Setup, TTL, World, allowed, decision, held, on_each_engine, on_each_engine_with, refused},
 };
 
 fn email() -> Value {
@@ -144,8 +146,7 @@ async fn who_was_shown_something_else_decides_nothing() {
             let stale = ReviewDecision { args_hash: other.args_hash, ..decision(&approval, approve, None) };
             let answer = world.app.decide_approval(&world.ana, approval.id, &stale).await;
             assert_eq!(answer.unwrap_err(), Error::StaleArgs { current: approval.args_hash });
-            let current =
-                world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap().review.unwrap().hash();
+            let current = approval.review.unwrap().hash.to_string();
             let stale =
                 ReviewDecision { review_hash: Some("sha256:0".to_owned()), ..decision(&approval, approve, None) };
             let answer = world.app.decide_approval(&world.ana, approval.id, &stale).await;
@@ -162,8 +163,7 @@ async fn who_was_shown_something_else_decides_nothing() {
 #[tokio::test]
 async fn only_members_of_a_named_group_see_and_decide() {
     on_each_engine(|world| async move {
-        let finance =
-            crate::support::world::POLICY.replace("reviewers = [\"support-leads\"]", "reviewers = [\"finance\"]");
+        let finance = POLICY.replace("reviewers = [\"support-leads\"]", "reviewers = [\"finance\"]");
         world.accept(&finance).await;
         let (_, approval) = world.hold("issue_refund", json!({ "order": "o-1", "amount": 300 })).await;
         assert_eq!(world.app.approval_for_reviewer(&world.bo, approval.id).await, Err(Error::NotFound));
@@ -203,8 +203,7 @@ async fn a_list_shows_what_the_reviewer_may_see_newest_first_and_page_by_page() 
         world.clock.advance(TTL);
         assert_eq!(page(pending(), None, 9).await.0, []);
 
-        let finance =
-            crate::support::world::POLICY.replace("reviewers = [\"support-leads\"]", "reviewers = [\"finance\"]");
+        let finance = POLICY.replace("reviewers = [\"support-leads\"]", "reviewers = [\"finance\"]");
         world.accept(&finance).await;
         world.hold("issue_refund", json!({ "order": "o", "amount": 303 })).await;
         assert_eq!(page(pending(), None, 9).await.0, []);
@@ -345,7 +344,7 @@ fn waiting(
     id: ApprovalId,
     unless: StateName,
     wait: Duration,
-) -> tokio::task::JoinHandle<Result<countersign::domain::approval::state::Approval, Error>> {
+) -> tokio::task::JoinHandle<Result<Approval, Error>> {
     let (app, bot) = (Arc::clone(&world.app), world.bot.clone());
     tokio::spawn(async move { app.approval_for_agent(&bot, id, unless, wait).await })
 }
@@ -417,6 +416,130 @@ async fn a_wait_that_is_over_is_answered_with_what_is() {
         let (_, approval) = world.hold("send_email", email()).await;
         let answer = waiting(&world, approval.id, StateName::Pending, Duration::from_millis(5)).await.unwrap();
         assert_eq!(answer.unwrap(), approval);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_review_is_shown_as_it_was_stored_whatever_policy_says_later() {
+    on_each_engine(|world| async move {
+        let (_, approval) = world.hold("send_email", email()).await;
+        let before = world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap();
+        let payload = world.store.payload(approval.review.unwrap().payload).await.unwrap().unwrap();
+        assert_eq!(before.review.as_ref().unwrap().canonical().unwrap(), payload.body());
+        assert_eq!(ReviewHash::of(payload.body()), approval.review.unwrap().hash);
+        let requested = &world.entries_of(EventKind::ApprovalRequested).await[0].entry;
+        assert_eq!(requested.payload, Some(payload.digest()), "the log names what was shown");
+        world
+            .accept(
+                &POLICY.replace("[tools.send_email]\nrisk = \"send\"", "[tools.send_email]\nrisk = \"destructive\""),
+            )
+            .await;
+        let after = world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap();
+        assert_eq!(after.review, before.review);
+        assert_eq!(after.approval.review, before.approval.review);
+        world.accept("schema = 1\n").await;
+        assert_eq!(world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap().review, before.review);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_review_that_was_rewritten_in_the_store_ends_its_approval() {
+    on_each_engine(|world| async move {
+        for look in [true, false] {
+            let (_, approval) = world.hold("send_email", json!({ "to": format!("ana@acme.example{look}") })).await;
+            let shown = Approval { payload: approval.review.unwrap().payload, ..approval.clone() };
+            world.tamper_with_payload(&shown).await;
+            if look {
+                let seen = world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap();
+                assert_eq!((seen.args, seen.review), (None, None));
+            } else {
+                assert!(matches!(world.approve(&world.ana, &approval).await, Err(Error::NotEligible(_))));
+            }
+            let State::Denied(denial) = world.stored(&approval).await.state else { panic!("not denied") };
+            assert_eq!(denial.by, Denier::Service { cause: ServiceDenial::StoredReviewDiffers });
+        }
+    })
+    .await;
+}
+
+/// A tool with a business key, and others on the same one.
+const ORDERS: &str = r#"
+schema = 1
+[tools.refund]
+risk = "send"
+subject = { order = "/order" }
+parameters = { type = "object", required = ["order", "amount"], properties = { order = { type = "string" }, amount = { type = "number" } } }
+[[tools.refund.rules]]
+id = "small"
+when = 'args.amount <= 250'
+verdict = "allow_audited"
+reason = "small"
+[tools.cancel_order]
+risk = "read"
+default = "deny"
+subject = { order = "/id" }
+parameters = { type = "object", properties = { id = { type = "string" } } }
+"#;
+
+#[tokio::test]
+async fn the_last_calls_on_the_same_subject_stand_beside_the_review() {
+    on_each_engine_with(Setup::with_policy(ORDERS), async |world: World| {
+        let next = || world.clock.advance(Duration::from_millis(2));
+        allowed(world.decide("refund", json!({ "order": "A-17", "amount": 3 })).await);
+        next();
+        refused(world.decide("cancel_order", json!({ "id": "A-17" })).await);
+        next();
+        // Arguments that no schema has accepted leave no value behind.
+        refused(world.decide("refund", json!({ "order": "A-17" })).await);
+        allowed(world.decide("refund", json!({ "order": "B-1", "amount": 3 })).await);
+        next();
+        let (_, earlier) = world.hold("refund", json!({ "order": "A-17", "amount": 500 })).await;
+        world.deny(&world.ana, &earlier, None).await.unwrap();
+        next();
+        let (_, approval) = world.hold("refund", json!({ "order": "A-17", "amount": 600 })).await;
+        let seen = world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap();
+        let calls: Vec<_> = seen
+            .same_subject
+            .iter()
+            .map(|before| (before.settled.tool.as_str(), before.settled.verdict, before.approval.clone()))
+            .collect();
+        assert_eq!(
+            calls,
+            [
+                ("refund", Verdict::RequireApproval, Some((earlier.code, StateName::Denied))),
+                ("cancel_order", Verdict::Deny, None),
+                ("refund", Verdict::AllowAudited, None),
+            ]
+        );
+        for number in 0..12 {
+            next();
+            allowed(world.decide("refund", json!({ "order": "A-17", "amount": number })).await);
+        }
+        let seen = world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap();
+        assert_eq!(seen.same_subject.len(), 10);
+        assert_eq!(seen.approval.review, approval.review, "what stands beside the review is no part of it");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_open_approval_of_the_very_same_is_named() {
+    on_each_engine(|world| async move {
+        let (_, first) = world.hold("send_email", email()).await;
+        let (_, second) = world.hold("send_email", email()).await;
+        world.hold("send_email", json!({ "to": "y" })).await;
+        let twins = async |approval: &Approval| {
+            let seen = world.app.approval_for_reviewer(&world.ana, approval.id).await.unwrap();
+            seen.identical.into_iter().map(|twin| twin.code).collect::<Vec<_>>()
+        };
+        assert_eq!(twins(&first).await, std::slice::from_ref(&second.code));
+        assert_eq!(twins(&second).await, std::slice::from_ref(&first.code));
+        world.deny(&world.ana, &first, None).await.unwrap();
+        assert_eq!(twins(&second).await, []);
+        world.clock.advance(TTL);
+        assert_eq!(twins(&first).await, []);
     })
     .await;
 }

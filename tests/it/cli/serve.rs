@@ -73,6 +73,30 @@ fn everything_that_is_half_configured_is_told_at_once() {
 }
 
 #[test]
+fn a_policy_whose_lookups_send_a_secret_that_is_not_there_is_refused() {
+    let folder = tempdir().unwrap();
+    let policy = r#"
+        schema = 1
+        [tools.refund]
+        risk = "send"
+        parameters = { type = "object", required = ["id"], properties = { id = { type = "string" } } }
+        [tools.refund.lookups.order]
+        url = "https://orders.acme.example/{id}"
+        show = { status = "/status" }
+        credential = "env:ORDERS_TOKEN"
+        "#;
+    fs::write(folder.path().join("policy.toml"), policy).unwrap();
+    let refused = run(folder.path(), &["serve", "--check"], &environment());
+    assert_eq!(refused.status.code(), Some(2));
+    let told = text(&refused.stderr);
+    assert!(told.contains("tools.refund.lookups.order") && told.contains("ORDERS_TOKEN"), "{told}");
+    let with_secret = [environment(), vec![("ORDERS_TOKEN", "s3cret-token")]].concat();
+    let taken = run(folder.path(), &["serve", "--check"], &with_secret);
+    assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
+    assert!(!text(&taken.stderr).contains("s3cret-token"));
+}
+
+#[test]
 fn a_policy_that_names_a_group_of_nobody_is_refused() {
     let folder = tempdir().unwrap();
     let policy = fs::read_to_string(QUICKSTART).unwrap();

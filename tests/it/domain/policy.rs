@@ -5,5 +5,6 @@ mod compile;
 mod condition;
 mod limits;
 mod lint;
+mod lookup;
 mod manifest;
 mod schema;

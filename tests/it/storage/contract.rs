@@ -6,6 +6,7 @@ mod decisions;
 mod log;
 mod records;
 mod runs;
+mod subjects;
 mod transactions;
 
 /// Every test named, on each engine.

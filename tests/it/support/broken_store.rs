@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use countersign::{
     app::ports::{
         ApprovalFilter, Change, Checkpoint, EntryFilter, GrantFilter, GroupAppend, Guard, Store, StoreError,
-        StoredPolicy, Tx,
+        StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -12,10 +12,12 @@ use countersign::{
             chain::{Head, SealedEntry},
             payload::{Payload, PayloadDigest},
         },
+        canon::json::ArgsHash,
         grant::GrantRecord,
-        identity::KeyRecord,
+        identity::{AgentId, KeyRecord},
         ids::{ApprovalId, GrantId},
         policy::PolicyVersion,
+        subject::Subject,
         time::Timestamp,
     },
 };
@@ -75,6 +77,21 @@ impl Store for BrokenStore {
     }
 
     async fn approvals(&self, _: &ApprovalFilter, _: Option<ApprovalId>, _: u32) -> Result<Vec<Approval>, StoreError> {
+        self.answer().await
+    }
+
+    async fn open_twins(
+        &self,
+        _: &AgentId,
+        _: &str,
+        _: ArgsHash,
+        _: Timestamp,
+        _: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        self.answer().await
+    }
+
+    async fn calls_on(&self, _: &[Subject], _: u32) -> Result<Vec<SubjectCall>, StoreError> {
         self.answer().await
     }
 

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use countersign::{
     app::ports::{
         AgentStanding, ApprovalFilter, Change, Checkpoint, CountedCall, DecisionOutcome, EntryFilter, GrantFilter,
-        GroupAppend, Guard, IdempotencyRecord, PermitKey, SharedStore, Store, StoreError, StoredPolicy, Tx,
+        GroupAppend, Guard, IdempotencyRecord, PermitKey, SharedStore, Store, StoreError, StoredPolicy, SubjectCall,
+        Tx,
     },
     domain::{
         approval::state::Approval,
@@ -27,6 +28,7 @@ use countersign::{
         limit::{Measure, Tally},
         policy::PolicyVersion,
         run::{Run, RunKey},
+        subject::Subject,
         time::Timestamp,
     },
 };
@@ -136,6 +138,21 @@ impl Store for FaultyStore {
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError> {
         self.store.approvals(filter, before, limit).await
+    }
+
+    async fn open_twins(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        args_hash: ArgsHash,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
+        self.store.open_twins(agent, tool, args_hash, now, limit).await
+    }
+
+    async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
+        self.store.calls_on(subjects, limit).await
     }
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
@@ -297,6 +314,10 @@ impl Tx for FaultyTx {
 
     async fn give_back(&mut self, by: PermitKey) -> Result<(), StoreError> {
         self.tx.give_back(by).await
+    }
+
+    async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {
+        self.tx.insert_subjects(subjects, call).await
     }
 
     async fn insert_payload(&mut self, payload: &Payload) -> Result<(), StoreError> {

@@ -24,6 +24,7 @@ use countersign::{
         identity::{AgentId, ReviewerName},
         ids::{ApprovalId, ClaimId, DecisionId, RunId, ToolUseId},
         policy::PolicyVersion,
+        review::{ReviewHash, ReviewRef},
         time::Timestamp,
     },
 };
@@ -128,6 +129,7 @@ pub(crate) fn approval() -> Approval {
         attempt: 1,
         created_at: START,
         expires_at: START.plus(TTL),
+        review: Some(ReviewRef { payload: PayloadDigest::from_bytes([4; 32]), hash: ReviewHash::from_bytes([5; 32]) }),
         state: State::Pending { votes: Vec::new() },
     }
 }

@@ -31,6 +31,7 @@ use countersign::{
         self,
         state::{HttpParts, HttpSettings, HttpState},
     },
+    outbound::{Credentials, Outbound},
     storage::{self, ConnectOptions},
 };
 use serde_json::{Value, json};
@@ -152,6 +153,19 @@ impl Service {
         service
     }
 
+    /// A service that decides by this policy.
+    pub(crate) async fn with_policy(policy: &str) -> Self {
+        let service = Self::start().await;
+        service.take_policy(policy).await;
+        service
+    }
+
+    /// Another policy takes over.
+    pub(crate) async fn take_policy(&self, policy: &str) {
+        let files = [SourceFile { path: "policy.toml".to_owned(), text: policy.to_owned() }];
+        self.app.accept_policy(Policy::load(&files).unwrap().policy, &files).await.unwrap();
+    }
+
     /// A service whose store cannot be reached.
     pub(crate) fn without_store() -> Self {
         Self::on_broken(BrokenStore::Refusing, |_| {})
@@ -173,6 +187,7 @@ impl Service {
             entropy: Arc::new(CountingEntropy::new(1)),
             permits: Arc::new(PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[7; 32]).unwrap(), Vec::new())),
             paths: Arc::new(Disk::default()),
+            lookups: Arc::new(Outbound::new(credentials())),
             log,
             policy: Policy::load(&policy_files()).unwrap().policy,
             reviewers: ReviewerDirectory::new([reviewer("ana", &["leads"]), reviewer("ben", &[])]).unwrap(),
@@ -254,6 +269,18 @@ impl Service {
     pub(crate) fn in_the_future(&self, by: Duration) -> String {
         self.clock.now().plus(by).to_string()
     }
+}
+
+/// The secret that lookups may send, as the policy names it.
+pub(crate) const ORDERS_CREDENTIAL: &str = "env:ORDERS_TOKEN";
+
+/// That secret.
+pub(crate) const ORDERS_TOKEN: &str = "orders-secret-7";
+
+fn credentials() -> Arc<Credentials> {
+    let credentials = Credentials::default();
+    credentials.add([(ORDERS_CREDENTIAL.to_owned(), Arc::from(ORDERS_TOKEN))].into());
+    Arc::new(credentials)
 }
 
 /// Where people reach the service.

@@ -49,6 +49,7 @@ use uuid::Uuid;
 use super::{
     clock::{ManualClock, START},
     entropy::CountingEntropy,
+    lookups::MadeUp,
     postgres::Schema,
     store::{TestStore, sqlite_url},
 };
@@ -187,6 +188,8 @@ pub(crate) struct World {
     pub(crate) bot: Caller,
     /// The agent `other-bot`.
     pub(crate) other_bot: Caller,
+    /// What lookups find.
+    pub(crate) outside: MadeUp,
     pub(crate) ana: ReviewerCaller,
     pub(crate) bo: ReviewerCaller,
     /// The store, and ways around it.
@@ -312,12 +315,14 @@ impl World {
         let seed = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let ana = reviewer("ana", &reviewers);
         let bo = reviewer("bo", &reviewers);
+        let outside = MadeUp::default();
         let app = App::new(Parts {
             store: used,
             clock: Arc::<ManualClock>::clone(&clock),
             entropy: setup.entropy.unwrap_or_else(|| Arc::new(CountingEntropy::new(seed))),
             permits: Arc::new(signer),
             paths: Arc::new(Disk::default()),
+            lookups: Arc::new(outside.clone()),
             log,
             policy: policy(&setup.policy),
             reviewers,
@@ -330,6 +335,7 @@ impl World {
             permits,
             bot: caller("billing-bot", Role::Agent),
             other_bot: caller("other-bot", Role::Agent),
+            outside,
             ana,
             bo,
             storage,

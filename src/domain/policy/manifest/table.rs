@@ -286,7 +286,8 @@ impl<'t> Table<'t> {
             | Section::Floor
             | Section::Approval
             | Section::Limit
-            | Section::MaxSum => format!("{}.{key}", self.name),
+            | Section::MaxSum
+            | Section::Lookup => format!("{}.{key}", self.name),
         }
     }
 }
@@ -334,7 +335,7 @@ fn with_article(type_name: &str) -> String {
 
 fn unknown_key_hint(key: &str, mut known: Vec<&'static str>) -> String {
     known.sort_unstable();
-    if ["timeout", "expire", "expiry"].iter().any(|word| key.contains(word)) {
+    if !known.contains(&"timeout") && ["timeout", "expire", "expiry"].iter().any(|word| key.contains(word)) {
         return "nothing is ever approved by waiting: an approval nobody decides in its `ttl` expires".to_owned();
     }
     let folded = key.to_lowercase().replace('-', "_");

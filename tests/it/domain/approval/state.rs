@@ -53,6 +53,7 @@ fn pending() -> Approval {
         attempt: 1,
         created_at: at(0),
         expires_at: at(0).plus(TTL),
+        review: None,
         state: State::Pending { votes: vec![] },
     }
 }

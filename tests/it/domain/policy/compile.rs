@@ -422,9 +422,6 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
     let rule =
         |approval: &str| with_rule("args.n > 1", "require_approval", "") + &format!("approval = {{ {approval} }}\n");
     let texts = [
-        with_tool("[[tools.t.limits]]\nid = \"l\"\nper = \"agent\"\nwindow = \"24h\"\nmax_calls = 5\n"),
-        with_tool("[tools.t.lookups.o]\nurl = \"https://x.example/\"\n"),
-        with_tool("subject = { order = \"/s\" }\n"),
         with_tool("[agents.bot]\ntools = [\"t\"]\nowner = \"ana\"\n"),
         with_tool("approval = { double_confirm = true }\n"),
         with_tool("approval = { quorum = 2 }\n"),
