@@ -16,7 +16,7 @@ use crate::domain::{
     },
     call::{CallKey, ToolCall},
     canon::path::PathFinding,
-    facts::{Facts, Voters},
+    facts::Facts,
     identity::{Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
     policy::{Policy, Tool},
@@ -27,8 +27,10 @@ use crate::domain::{
 pub mod audit_log;
 pub mod checkpoints;
 pub mod claim_call;
+pub mod confirm;
 pub mod decide_batch;
 pub mod decide_call;
+mod eligibility;
 pub mod error;
 pub mod expire;
 pub mod grants;
@@ -57,7 +59,6 @@ pub struct App {
     log: DecisionLog,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
-    voters: Voters,
     settings: Settings,
 }
 
@@ -138,7 +139,6 @@ impl App {
             lookups: parts.lookups,
             log: parts.log,
             policy: ArcSwap::from_pointee(parts.policy),
-            voters: Voters::of(&parts.reviewers),
             reviewers: parts.reviewers,
             settings: parts.settings,
         }

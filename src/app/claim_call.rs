@@ -14,8 +14,8 @@ use super::{
 };
 use crate::domain::{
     approval::{
-        state::{Approval, Claim, Claimable, Execution, ServiceDenial, State},
-        vote::Vote,
+        requesters::Requesters,
+        state::{Approval, Claim, Claimable, ServiceDenial},
     },
     audit::entry::{Actor, Entry, EventKind},
     call::{Arguments, ToolCall},
@@ -204,7 +204,7 @@ impl App {
             tx.commit().await?;
             return Err(Error::PathMoved(moved));
         }
-        if let Some(objection) = self.objection(&approval, judgement) {
+        if let Some(objection) = self.objection(&approval, judgement, &self.requesters(policy, &locked.run)) {
             let mut refused = caller.entry(EventKind::ClaimRefused, now);
             refused.reason_code = Some("policy_changed".to_owned());
             refused.reason = Some(objection.clone());
@@ -323,26 +323,13 @@ impl App {
     }
 
     /// Why an approval does not carry a claim now, if it does not.
-    pub(super) fn objection(&self, approval: &Approval, judgement: &Judgement) -> Option<String> {
-        policy_objection(approval, judgement).or_else(|| self.votes_objection(approval))
-    }
-
-    /// Why the votes no longer meet the requirement: each voter must still be a configured member.
-    fn votes_objection(&self, approval: &Approval) -> Option<String> {
-        let (State::Approved(approved) | State::Executed(Execution { approved, .. })) = &approval.state else {
-            return Some("the approval has no votes".to_owned());
-        };
-        let standing: Vec<Vote> = approved
-            .votes
-            .iter()
-            .filter_map(|vote| {
-                let entry = self.reviewers.get(&vote.reviewer)?;
-                let groups = entry.groups.iter().map(ToString::to_string).collect();
-                Some(Vote { groups, ..vote.clone() })
-            })
-            .collect();
-        let met = approval.requirement.is_met_by(&standing);
-        (!met).then(|| "the votes no longer meet the requirement".to_owned())
+    pub(super) fn objection(
+        &self,
+        approval: &Approval,
+        judgement: &Judgement,
+        requesters: &Requesters,
+    ) -> Option<String> {
+        policy_objection(approval, judgement).or_else(|| self.votes_objection(approval, requesters))
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     audit_log::{Appended, DecisionRecord},
     claim_call::{ClaimedCall, policy_objection},
     error::Error,
-    limits::{Counted, Locked},
+    limits::Locked,
     ports::{Change, CountedCall, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, SubjectCall, Tx},
     retrying,
 };
@@ -25,7 +25,7 @@ use crate::domain::{
     call::ToolCall,
     canon::{json::ArgsHash, path::PathFinding},
     decision::{Decision, Judgement, Reason, ReasonCode},
-    facts::{Facts, SettleFacts},
+    facts::{Facts, SettleFacts, Voters},
     grant::StandingGrant,
     ids::{ApprovalId, BatchId, DecisionId},
     judge::judge,
@@ -293,7 +293,7 @@ impl App {
         }
         // What loosens later opens no second way to run a call that was held.
         let grants = if attempt == 1 { grants } else { Vec::new() };
-        let facts = self.settle_facts(tx.as_mut(), &judged, &locked.counted, grants).await?;
+        let facts = self.settle_facts(tx.as_mut(), &judged, &locked, grants).await?;
         let (decision, joined) = self.settled(tx.as_mut(), &judged, facts, attempt).await?;
         match &remembered {
             Some(record) if attempt == 1 => match memory::refusal_from_memory(record) {
@@ -334,22 +334,26 @@ impl App {
         &self,
         tx: &mut dyn Tx,
         judged: &Judged<'_>,
-        counted: &Counted,
+        locked: &Locked,
         grants: Vec<StandingGrant>,
     ) -> Result<SettleFacts, Error> {
-        let Judged { request, now, .. } = judged;
+        let Judged { policy, request, now, .. } = judged;
         let key = &request.call.key;
         let tool = judged.tool_name();
         let standing_denial = tx.standing_denial(&key.agent, &key.run, tool, request.call.args.hash()).await?;
         let (open_in_run, open_of_agent) = tx.open_counts(&key.agent, &key.run, *now).await?;
         let refused_of_tool_in_run = tx.refused_count(&key.agent, &key.run, tool).await?;
+        let asking = self.requesters(policy, &locked.run);
+        let (requesters, voters): (Vec<_>, Vec<_>) =
+            self.reviewers.iter().partition(|person| asking.contains(&person.name));
         Ok(SettleFacts {
             standing_denial,
             open_in_run,
             open_of_agent,
             refused_of_tool_in_run,
-            voters: self.voters.clone(),
-            limits: counted.tallies.clone(),
+            voters: Voters::among(voters.into_iter()),
+            requesters: Voters::among(requesters.into_iter()),
+            limits: locked.counted.tallies.clone(),
             grants,
             joins: false,
         })

@@ -2,7 +2,7 @@
 
 use super::ports::{EntropyError, SigningError, StoreError};
 use crate::domain::{
-    approval::state::Refused,
+    approval::{confirmation::ConfirmationFault, state::Refused},
     canon::json::ArgsHash,
     grant::TooWide,
     ids::{ApprovalId, ClaimId},
@@ -50,6 +50,9 @@ pub enum Error {
     /// The reviewer may see, but not approve.
     #[error("not eligible to approve: {0}")]
     NotEligible(String),
+    /// The second click on an approve does not count.
+    #[error(transparent)]
+    Confirmation(#[from] ConfirmationFault),
     /// A claim presented other arguments than those approved; the approval is dead.
     #[error("the arguments are not those approved")]
     ArgsMismatch,

@@ -26,7 +26,7 @@ use crate::domain::{
     decision::{Judgement, ReasonCode},
     facts::Facts,
     grant::{
-        self, Grant, GrantRecord, GrantText, Lifts, Revocation, StandingGrant, Terms, TooWide,
+        self, Grant, GrantRecord, GrantText, Lifts, Maker, Revocation, StandingGrant, Terms, TooWide,
         offers::{self, Offer},
     },
     identity::{AgentId, ReviewerName},
@@ -129,14 +129,14 @@ impl App {
             if run.ended.is_some() {
                 return Err(TooWide::RunEnded.into());
             }
-            let groups = self.groups_of_approver(&reviewer.name, &run).ok_or(TooWide::Excluded)?;
+            let maker = self.maker(&reviewer.name, &policy, &run).ok_or(TooWide::Excluded)?;
             if !std::iter::once(&key.agent)
                 .chain(run.agents_above())
                 .all(|agent| policy.agent_may_use(agent.as_str(), tool))
             {
                 return Err(TooWide::Denied { tool: tool.name.clone() }.into());
             }
-            grant::check(&policy, tool, &terms, &groups)?;
+            grant::check(&policy, tool, &terms, &maker)?;
             if let Err(faults) = policy.grant_condition(tool, &request.when) {
                 let places = faults.into_iter().map(|fault| ConditionPlace::of(fault, &request.when));
                 return Err(Error::Condition(places.collect()));
@@ -289,7 +289,8 @@ impl App {
             return Ok(None);
         }
         let policy = self.policy();
-        let (lifts, offers) = self.offered(reviewer, &policy, &approval).await?.ok_or(Error::OfferGone)?;
+        let Offered { lifts, offers, .. } =
+            self.offered(reviewer, &policy, &approval).await?.ok_or(Error::OfferGone)?;
         let same =
             |offer: &&Offer| offer.when == taken.when && offer.ttl == taken.ttl && offer.max_uses == taken.max_uses;
         let offer = offers.iter().find(same).ok_or(Error::OfferGone)?;
@@ -305,7 +306,7 @@ impl App {
         approval: &Approval,
     ) -> Result<Vec<GrantOffer>, Error> {
         let policy = self.policy();
-        let (Some((lifts, offers)), Some(tool)) =
+        let (Some(Offered { lifts, offers, maker }), Some(tool)) =
             (self.offered(reviewer, &policy, approval).await?, policy.tool(&approval.tool))
         else {
             return Ok(Vec::new());
@@ -322,7 +323,7 @@ impl App {
                     expires_at: held.at.plus(offer.ttl),
                     uses_left: 1,
                     lifts: lifts.clone(),
-                    maker: Some(reviewer.groups.clone()),
+                    maker: Some(maker.clone()),
                     condition: state(condition.as_ref(), &policy, &held.call, &held.judgement, &held.facts, held.at),
                 };
                 standing.covers(tool, &held.judgement, held.at)
@@ -340,21 +341,21 @@ impl App {
         reviewer: &ReviewerCaller,
         policy: &Policy,
         approval: &Approval,
-    ) -> Result<Option<(Lifts, Vec<Offer>)>, Error> {
+    ) -> Result<Option<Offered>, Error> {
         let (State::Pending { .. }, Some(tool)) = (&approval.state, policy.tool(&approval.tool)) else {
             return Ok(None);
         };
         // Locked only to be read: the transaction is dropped.
         let run = self.store.begin().await?.lock_run(&RunKey::of(&approval.call)).await?;
-        let Some(groups) = self.groups_of_approver(&reviewer.name, &run).filter(|_| run.ended.is_none()) else {
+        let Some(maker) = self.maker(&reviewer.name, policy, &run).filter(|_| run.ended.is_none()) else {
             return Ok(None);
         };
         let input = self.kept_input(approval).await?;
         let part = |name: &str| input.get(name).and_then(Value::as_object);
         let (Some(args), Some(resolved)) = (part("args"), part("resolved")) else { return Ok(None) };
         let lifts = self.asked_at(approval, tool).await?;
-        let offers = offers::offers(policy, tool, &lifts, args, resolved, &groups);
-        Ok(Some((lifts, offers)))
+        let offers = offers::offers(policy, tool, &lifts, args, resolved, &maker);
+        Ok(Some(Offered { lifts, offers, maker }))
     }
 
     /// What asked for a human when `approval` was made, as far as a grant can lift it.
@@ -410,7 +411,7 @@ impl App {
                 id: grant.id,
                 expires_at: grant.expires_at,
                 uses_left: grant.max_uses.saturating_sub(uses),
-                maker: self.groups_of_approver(&grant.maker, run),
+                maker: self.maker(&grant.maker, policy, run),
                 condition: state(condition.as_ref(), policy, call, judgement, facts, now),
                 lifts: grant.lifts,
             }
@@ -418,16 +419,20 @@ impl App {
         Ok(standing.collect())
     }
 
-    /// The groups of a reviewer who may approve calls of this run; `None` when there is no such reviewer, or the run
-    /// works for him.
-    fn groups_of_approver(&self, name: &ReviewerName, run: &Run) -> Option<BTreeSet<String>> {
+    /// A reviewer as the maker of grants for this run; `None` when there is none of this name.
+    fn maker(&self, name: &ReviewerName, policy: &Policy, run: &Run) -> Option<Maker> {
         let entry = self.reviewers.get(name)?;
-        let own = run.on_behalf_of.as_deref().and_then(|identity| self.reviewers.find(identity));
-        if own.is_some_and(|own| own.name == entry.name) {
-            return None;
-        }
-        Some(entry.groups.iter().map(ToString::to_string).collect())
+        let groups = entry.groups.iter().map(ToString::to_string).collect();
+        Some(Maker { groups, asks: self.requesters(policy, run).contains(name) })
     }
+}
+
+/// What an approval offers to one reviewer.
+struct Offered {
+    /// What asked, and would not have to any more.
+    lifts: Lifts,
+    offers: Vec<Offer>,
+    maker: Maker,
 }
 
 /// A call that was held, judged again.

@@ -13,7 +13,10 @@ use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 
 use crate::domain::{
-    approval::state::{Approval, StateName},
+    approval::{
+        confirmation::Confirmation,
+        state::{Approval, StateName},
+    },
     audit::{
         chain::{Hash, Head, SealedEntry},
         entry::{Entry, EventKind},
@@ -285,8 +288,19 @@ pub struct ApprovalFilter {
     pub batch: Option<BatchId>,
     /// Executed, with an outcome nobody knows and nobody settled.
     pub unsettled: bool,
-    /// Only those that name one of these groups, or none; `None`: all.
-    pub visible_to: Option<BTreeSet<String>>,
+    /// Only those that this reviewer may see; `None`: all.
+    pub visible_to: Option<Onlooker>,
+}
+
+/// Somebody who looks for approvals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Onlooker {
+    /// Their groups: they see what asks for one of them, escalated ones from the escalation on, and what is open to anyone.
+    pub groups: BTreeSet<String>,
+    /// The agents they own, whose approvals they all see.
+    pub agents: BTreeSet<String>,
+    /// When they look.
+    pub now: Timestamp,
 }
 
 /// Which grants to list; every given field must match.
@@ -521,6 +535,16 @@ pub trait Tx: Send {
 
     /// Stores the new state of a locked approval.
     async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError>;
+
+    /// The confirmation that this reviewer was last given for a locked approval.
+    async fn confirmation(
+        &mut self,
+        approval: ApprovalId,
+        reviewer: &ReviewerName,
+    ) -> Result<Option<Confirmation>, StoreError>;
+
+    /// Stores a confirmation of a locked approval in place of the reviewer's last one.
+    async fn put_confirmation(&mut self, confirmation: &Confirmation) -> Result<(), StoreError>;
 
     /// Lets `call` be held by `approval` from now on. Something must be appended in the same transaction, here and when
     /// a denial is stored: the guards of [`Store::append_decisions`] count on a moved head.

@@ -10,6 +10,7 @@ use tokio::{
 
 use super::{
     App, Caller, ReviewerCaller,
+    confirm::ToConfirm,
     decide_call::about,
     error::Error,
     grants::{GrantOffer, TakenOffer},
@@ -31,6 +32,7 @@ use crate::domain::{
     canon::json::ArgsHash,
     ids::ApprovalId,
     review::Review,
+    run::RunKey,
     time::Timestamp,
 };
 
@@ -49,6 +51,17 @@ pub struct ReviewDecision {
     pub message_to_agent: Option<String>,
     /// One of the grants that the approval offers, taken with an approve.
     pub grant: Option<TakenOffer>,
+    /// What the first approve was answered with, where an approve takes a second click.
+    pub confirmation: Option<String>,
+}
+
+/// How a decision was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decided {
+    /// It counts, or did before.
+    Counted(Box<ReviewedApproval>),
+    /// It does not count yet: it is to be given again, with this.
+    ToConfirm(ToConfirm),
 }
 
 /// An approval as its reviewers see it.
@@ -112,8 +125,8 @@ impl App {
         before: Option<ApprovalId>,
         limit: u32,
     ) -> Result<ApprovalPage, Error> {
-        let filter = ApprovalFilter { visible_to: Some(reviewer.groups.clone()), ..filter };
         let now = self.now();
+        let filter = ApprovalFilter { visible_to: Some(self.onlooker(reviewer, now)), ..filter };
         let stored = self.store.approvals(&filter, before, limit.saturating_add(1)).await?;
         let more = stored.len() > limit as usize;
         let mut approvals: Vec<Approval> = stored.into_iter().take(limit as usize).map(|held| held.at(now).0).collect();
@@ -133,8 +146,9 @@ impl App {
         reviewer: &ReviewerCaller,
         id: ApprovalId,
     ) -> Result<ReviewedApproval, Error> {
-        let stored = self.store.approval(id).await?.filter(|approval| sees(reviewer, approval));
-        let (mut approval, _) = stored.ok_or(Error::NotFound)?.at(self.now());
+        let now = self.now();
+        let stored = self.store.approval(id).await?.filter(|approval| self.sees(reviewer, approval, now));
+        let (mut approval, _) = stored.ok_or(Error::NotFound)?.at(now);
         let kept = self.kept_call(&approval).await?;
         if let Some(cause) = kept.exchanged() {
             approval = retrying(|| async {
@@ -191,19 +205,22 @@ impl App {
     ///
     /// # Errors
     /// [`Error::StaleArgs`] or [`Error::StaleReview`] when something else was shown, [`Error::Refused`] naming who
-    /// decided before and when.
+    /// decided before and when, [`Error::NotEligible`] when the reviewer may not approve, [`Error::Confirmation`] when
+    /// the second click does not count.
     pub async fn decide_approval(
         &self,
         reviewer: &ReviewerCaller,
         id: ApprovalId,
         decision: &ReviewDecision,
-    ) -> Result<ReviewedApproval, Error> {
+    ) -> Result<Decided, Error> {
+        let held = self.store.approval(id).await?.ok_or(Error::NotFound)?;
         let taken = match decision.grant.as_ref().filter(|_| decision.approve) {
             Some(taken) => self.taken_offer(reviewer, id, taken).await?,
             None => None,
         };
-        let approval = retrying(|| async {
+        let decided = retrying(|| async {
             let mut tx = self.store.begin().await?;
+            let run = tx.lock_run(&RunKey::of(&held.call)).await?;
             let (approval, now) = self.visible_approval(tx.as_mut(), reviewer, id).await?;
             if decision.args_hash != approval.args_hash {
                 return Err(Error::StaleArgs { current: approval.args_hash });
@@ -213,24 +230,34 @@ impl App {
                 tx.commit().await?;
                 return Err(Error::NotEligible("what is stored of the call is not what was held".to_owned()));
             }
-            if let Some(shown) = &decision.review_hash {
-                let current = approval.review.map(|review| review.hash.to_string());
-                if current.as_ref() != Some(shown) {
-                    return Err(Error::StaleReview { current: current.unwrap_or_default() });
-                }
+            let review_hash = approval.review.map(|review| review.hash.to_string());
+            if decision.review_hash.is_some() && decision.review_hash != review_hash {
+                return Err(Error::StaleReview { current: review_hash.unwrap_or_default() });
             }
-            let payload = self.typed_sentences(tx.as_mut(), decision).await?;
-            let entry = |event| Entry { payload, ..reviewer.caller.entry(event, now) };
             let approval = if decision.approve {
-                let groups = reviewer.groups.clone();
-                let vote = Vote { reviewer: reviewer.name.clone(), groups: groups.clone(), at: now };
+                self.may_approve(reviewer, &approval, &self.requesters(&self.policy(), &run), now)?;
+                let vote = Vote { reviewer: reviewer.name.clone(), groups: reviewer.groups.clone(), at: now };
+                let confirms = approval.requirement.double_confirm;
                 let (approval, counted) = approval.approve(vote, now)?;
                 if counted == Counted::Repeated {
                     // Nothing changes, and what was typed again is not kept: the transaction is dropped.
-                    return Ok(approval);
+                    return Ok((approval, None));
                 }
-                let mut vote = entry(EventKind::ApprovalVote);
-                vote.detail.insert("groups".to_owned(), groups.into_iter().collect::<Vec<_>>().into());
+                if confirms {
+                    let shown = review_hash.unwrap_or_default();
+                    match &decision.confirmation {
+                        Some(text) => self.take_confirmation(tx.as_mut(), reviewer, id, text, shown, now).await?,
+                        None => {
+                            let to_confirm = self.ask_to_confirm(tx.as_mut(), reviewer, id, shown, now).await?;
+                            tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalToConfirm, now)));
+                            tx.commit().await?;
+                            return Ok((approval, Some(to_confirm)));
+                        }
+                    }
+                }
+                let payload = self.typed_sentences(tx.as_mut(), decision).await?;
+                let mut vote = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalVote, now) };
+                vote.detail.insert("groups".to_owned(), reviewer.groups.iter().cloned().collect::<Vec<_>>().into());
                 tx.append(about(&approval, vote));
                 if counted == Counted::Met {
                     tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalApproved, now)));
@@ -244,18 +271,23 @@ impl App {
                 let message = decision.message_to_agent.clone();
                 let (approval, changed) = approval.deny(reviewer.name.clone(), message, now)?;
                 if !changed {
-                    return Ok(approval);
+                    return Ok((approval, None));
                 }
-                tx.append(about(&approval, entry(EventKind::ApprovalDenied)));
+                let payload = self.typed_sentences(tx.as_mut(), decision).await?;
+                let denied = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalDenied, now) };
+                tx.append(about(&approval, denied));
                 approval
             };
             tx.update_approval(&approval).await?;
             tx.announce(Change::Approval(approval.id));
             tx.commit().await?;
-            Ok(approval)
+            Ok((approval, None))
         })
         .await?;
-        self.reviewed(approval).await
+        match decided {
+            (_, Some(to_confirm)) => Ok(Decided::ToConfirm(to_confirm)),
+            (approval, None) => Ok(Decided::Counted(Box::new(self.reviewed(approval).await?))),
+        }
     }
 
     /// A reviewer takes an approve back before the claim.
@@ -347,10 +379,11 @@ impl App {
         reviewer: &ReviewerCaller,
         id: ApprovalId,
     ) -> Result<(Approval, Timestamp), Error> {
-        let stored = tx.approval(id).await?.filter(|approval| sees(reviewer, approval));
+        let stored = tx.approval(id).await?;
         // Read with the lock in hand, like everything that must hold at the moment of the vote.
         let key = tx.key(reviewer.caller.principal.key()).await?;
         let now = self.now();
+        let stored = stored.filter(|approval| self.sees(reviewer, approval, now));
         if key.and_then(|key| key.principal_at(now)).is_none() {
             return Err(Error::KeyRevoked);
         }
@@ -442,10 +475,4 @@ impl App {
         tx.insert_payload(&payload).await?;
         Ok(payload.digest())
     }
-}
-
-/// A reviewer sees approvals that name one of the own groups, or none.
-fn sees(reviewer: &ReviewerCaller, approval: &Approval) -> bool {
-    approval.requirement.groups.is_empty()
-        || approval.requirement.groups.keys().any(|group| reviewer.groups.contains(group))
 }

@@ -263,6 +263,9 @@ async fn news(store: &SharedStore, since: i64, url: &str, reviewer: &str) -> Res
         {
             let body = format!(r#"{{"decision":"approve","args_hash":"{}"}}"#, approval.args_hash);
             lines.push(format!("  {}", curl(url, &format!("/approvals/{id}/decision"), reviewer, &body)));
+            if approval.requirement.double_confirm {
+                lines.push("  Twice: two seconds later again, with the `confirmation` of the first answer".to_owned());
+            }
         }
     }
     Ok((lines, last))
@@ -273,6 +276,7 @@ fn line(entry: &Entry) -> Option<String> {
         EventKind::Decision => entry.verdict.map(|verdict| verdict.to_string())?,
         EventKind::ApprovalRequested => return None,
         EventKind::ApprovalJoined
+        | EventKind::ApprovalToConfirm
         | EventKind::ApprovalVote
         | EventKind::ApprovalApproved
         | EventKind::ApprovalDenied

@@ -50,8 +50,11 @@ pub struct SettleFacts {
     pub open_of_agent: u32,
     /// Calls of this tool in this run that reviewers denied.
     pub refused_of_tool_in_run: u32,
-    /// Who may vote.
+    /// Who may vote, but for `requesters`.
     pub voters: Voters,
+    /// The reviewers who ask for the call themselves, and may vote only where the requirement allows that.
+    #[serde(default)]
+    pub requesters: Voters,
     /// What the limits of the tool have counted, by their ids.
     pub limits: BTreeMap<String, Tally>,
     /// The grants for this run and tool, the oldest first; none for a call that its caller wants held, or that was held
@@ -78,8 +81,13 @@ pub struct Voters(Vec<BTreeSet<String>>);
 impl Voters {
     /// Everybody in the directory.
     pub fn of(directory: &ReviewerDirectory) -> Self {
+        Self::among(directory.iter())
+    }
+
+    /// These reviewers.
+    pub fn among<'a>(reviewers: impl Iterator<Item = &'a Reviewer>) -> Self {
         let groups = |reviewer: &Reviewer| reviewer.groups.iter().map(ToString::to_string).collect();
-        Self(directory.iter().map(groups).collect())
+        Self(reviewers.map(groups).collect())
     }
 
     /// Whether there is nobody.
@@ -87,13 +95,15 @@ impl Voters {
         self.0.is_empty()
     }
 
-    /// Whether somebody is in `group`.
-    pub fn any_in(&self, group: &str) -> bool {
-        self.0.iter().any(|groups| groups.contains(group))
+    /// The groups of each.
+    pub fn iter(&self) -> impl Iterator<Item = &BTreeSet<String>> {
+        self.0.iter()
     }
 
-    /// Whether these reviewers could ever meet `requirement`, each filling one place.
-    pub fn could_meet(&self, requirement: &Requirement) -> bool {
-        requirement.is_met_by_people_in(self.0.iter())
+    /// Whether these reviewers could ever meet `requirement`, each filling one place; with the help of `requesters`, who
+    /// ask themselves, only if it allows that.
+    pub fn could_meet(&self, requirement: &Requirement, requesters: &Self) -> bool {
+        let helping = requesters.0.iter().filter(|_| requirement.allow_self_approval);
+        requirement.could_be_met_by(self.0.iter().chain(helping))
     }
 }

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    approval::requirement::Requirement,
     audit::payload::{Payload, PayloadDigest},
     decision::{Judgement, ReasonCode},
     identity::ReviewerName,
@@ -144,6 +145,22 @@ impl GrantRecord {
     }
 }
 
+/// A reviewer, as far as it matters for approving alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maker {
+    /// The groups the reviewer is in.
+    pub groups: BTreeSet<String>,
+    /// Whether it is the reviewer's own agent that asks, or asks on the reviewer's behalf.
+    pub asks: bool,
+}
+
+impl Maker {
+    /// Whether the reviewer alone could approve what takes this.
+    fn could_approve_alone(&self, requirement: &Requirement) -> bool {
+        (requirement.allow_self_approval || !self.asks) && requirement.is_met_alone_by(&self.groups)
+    }
+}
+
 /// A grant as the decision about one call sees it: a fact of `settle`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StandingGrant {
@@ -155,8 +172,8 @@ pub struct StandingGrant {
     pub uses_left: u32,
     /// What it lifts.
     pub lifts: Lifts,
-    /// The groups of its maker; `None` when he is no reviewer any more, or may not approve calls of this run.
-    pub maker: Option<BTreeSet<String>>,
+    /// Its maker as of now; `None` when that is no reviewer any more.
+    pub maker: Option<Maker>,
     /// What its condition comes to for this call; failed when it does not compile with today's policy.
     pub condition: RuleState,
 }
@@ -165,7 +182,7 @@ impl StandingGrant {
     /// Whether it lets through a call of `tool` with this judgement.
     pub fn covers(&self, tool: &Tool, judgement: &Judgement, now: Timestamp) -> bool {
         let alone = match (&self.maker, &judgement.requirement) {
-            (Some(groups), Some(requirement)) => requirement.is_met_by_people_in(std::iter::once(groups)),
+            (Some(maker), Some(requirement)) => maker.could_approve_alone(requirement),
             (Some(_) | None, Some(_) | None) => false,
         };
         tool.grantable
@@ -237,7 +254,7 @@ pub enum TooWide {
     #[error("the run has ended")]
     RunEnded,
     /// The maker may not approve calls of this run.
-    #[error("you may not approve calls of this run")]
+    #[error("it is your own agent that asks, or it asks on your behalf")]
     Excluded,
     /// The agent may not use the tool at all.
     #[error("the agent may not use `{tool}`, and a grant never lifts a denial")]
@@ -258,11 +275,11 @@ pub struct Terms {
     pub max_uses: u32,
 }
 
-/// Whether somebody in these groups may make a grant for `tool` on these terms.
+/// Whether this reviewer may make a grant for `tool` on these terms.
 ///
 /// # Errors
 /// Why it would be wider than allowed.
-pub fn check(policy: &Policy, tool: &Tool, terms: &Terms, maker: &BTreeSet<String>) -> Result<(), TooWide> {
+pub fn check(policy: &Policy, tool: &Tool, terms: &Terms, maker: &Maker) -> Result<(), TooWide> {
     let name = || tool.name.clone();
     if !tool.grantable {
         return Err(TooWide::NotGrantable { tool: name() });
@@ -277,8 +294,11 @@ pub fn check(policy: &Policy, tool: &Tool, terms: &Terms, maker: &BTreeSet<Strin
         return Err(TooWide::TooManyUses);
     }
     let requirement = policy.requirement_of(tool, &terms.lifts.rules);
-    if requirement.is_met_by_people_in(std::iter::once(maker)) {
+    if maker.could_approve_alone(&requirement) {
         return Ok(());
+    }
+    if maker.asks && !requirement.allow_self_approval {
+        return Err(TooWide::Excluded);
     }
     let groups = requirement.groups.iter().map(|(group, count)| format!("{count} of `{group}`"));
     let anyone = (requirement.anyone > 1).then(|| format!("{} people", requirement.anyone));

@@ -18,7 +18,7 @@ use self::{
 };
 use super::{
     approval::requirement::Requirement,
-    facts::Voters,
+    identity::ReviewerDirectory,
     limit::Limit,
     subject::Subject,
     verdict::{Risk, Verdict},
@@ -120,6 +120,8 @@ pub struct Agent {
     pub tools: BTreeSet<String>,
     /// What conditions read as `agent.labels`: text by name.
     pub labels: BTreeMap<String, String>,
+    /// Whose it is: names or e-mail addresses of reviewers. They may deny its calls, and not approve them.
+    pub owners: BTreeSet<String>,
 }
 
 /// A tool as the policy declares it.
@@ -200,12 +202,26 @@ pub struct ApprovalTerms {
     pub ttl: Option<Duration>,
     /// How long an approval rests before it can be claimed.
     pub grace: Duration,
+    /// An approve takes a second click. Those of destructive tools always do.
+    pub double_confirm: bool,
+    /// Whether who asks for the call may approve it too.
+    pub allow_self_approval: bool,
+    /// The groups that may fill in for `reviewers`, each from so long after the call was held on.
+    pub escalation: BTreeMap<String, Duration>,
 }
 
-/// One approval by anyone, with nothing said about time.
+/// One approval by anyone who does not ask for the call, with nothing said about time.
 impl Default for ApprovalTerms {
     fn default() -> Self {
-        Self { quorum: 1, reviewers: BTreeSet::new(), ttl: None, grace: Duration::ZERO }
+        Self {
+            quorum: 1,
+            reviewers: BTreeSet::new(),
+            ttl: None,
+            grace: Duration::ZERO,
+            double_confirm: false,
+            allow_self_approval: false,
+            escalation: BTreeMap::new(),
+        }
     }
 }
 
@@ -219,13 +235,13 @@ impl Policy {
         compile::load(files, None)
     }
 
-    /// As [`Policy::load`], where the configured reviewers are known: a group that none of them is in is an error too,
-    /// unless there are none at all.
+    /// As [`Policy::load`], where the configured reviewers are known: a requirement that they could never meet is an
+    /// error too, and an owner who is none of them, unless there are none at all.
     ///
     /// # Errors
     /// Everything wrong with it, at once.
-    pub fn load_for(files: &[SourceFile], voters: &Voters) -> Result<Loaded, Vec<Fault>> {
-        compile::load(files, Some(voters))
+    pub fn load_for(files: &[SourceFile], reviewers: &ReviewerDirectory) -> Result<Loaded, Vec<Fault>> {
+        compile::load(files, Some(reviewers))
     }
 
     /// The version that decisions name.
@@ -298,12 +314,12 @@ impl Policy {
         })
     }
 
-    /// Every group of reviewers that some approval would need, to be checked against the configured reviewers.
+    /// Every group of reviewers that some approval would need, or that could fill in.
     pub fn groups_named(&self) -> BTreeSet<&str> {
         let of_rules = self.tools.iter().flat_map(|tool| tool.rules.iter().chain(&tool.floors));
         let of_rules = of_rules.filter_map(|rule| rule.approval.as_ref());
         let terms = self.tools.iter().map(|tool| &tool.approval).chain(of_rules);
-        terms.flat_map(|terms| terms.reviewers.iter().map(String::as_str)).collect()
+        terms.flat_map(|terms| terms.reviewers.iter().chain(terms.escalation.keys()).map(String::as_str)).collect()
     }
 }
 
@@ -365,7 +381,14 @@ impl ApprovalTerms {
     /// The same as a requirement that waits for `ttl`: each group gives `quorum`, or anyone does when none is named.
     pub fn requirement(&self, ttl: Duration) -> Requirement {
         let groups: BTreeMap<String, u32> = self.reviewers.iter().map(|group| (group.clone(), self.quorum)).collect();
-        let anyone = if groups.is_empty() { self.quorum } else { 0 };
-        Requirement { groups, anyone, grace: self.grace, ..Requirement::one_of_anyone(ttl) }
+        Requirement {
+            anyone: if groups.is_empty() { self.quorum } else { 0 },
+            groups,
+            grace: self.grace,
+            double_confirm: self.double_confirm,
+            allow_self_approval: self.allow_self_approval,
+            escalation: self.escalation.clone(),
+            ..Requirement::one_of_anyone(ttl)
+        }
     }
 }

@@ -29,7 +29,10 @@ pub fn settle(policy: &Policy, mut judgement: Judgement, facts: &SettleFacts, no
     if let Some(grant) = covering {
         return granted(judgement, grant.id);
     }
-    let could_be_met = judgement.requirement.as_ref().is_some_and(|requirement| facts.voters.could_meet(requirement));
+    let could_be_met = judgement
+        .requirement
+        .as_ref()
+        .is_some_and(|requirement| facts.voters.could_meet(requirement, &facts.requesters));
     if !could_be_met {
         return denied(judgement, ReasonCode::NoReviewer, "no configured reviewer could ever approve this call");
     }

@@ -23,7 +23,10 @@ use crate::{
         ports::StoreError,
     },
     domain::{
-        approval::state::{Obstacle, Refused, StateName},
+        approval::{
+            confirmation::ConfirmationFault,
+            state::{Obstacle, Refused, StateName},
+        },
         canon::json::JsonFault,
         lookup::LookupObjection,
         policy::schema::ArgumentFault,
@@ -507,6 +510,7 @@ fn internal(error: &Error) -> Option<&'static str> {
         | Error::StaleArgs { .. }
         | Error::StaleReview { .. }
         | Error::NotEligible(_)
+        | Error::Confirmation(_)
         | Error::ArgsMismatch
         | Error::PolicyChanged(_)
         | Error::PathMoved(_)
@@ -561,6 +565,7 @@ impl From<Error> for Problem {
                 "Not eligible",
                 format!("You may see this approval but not do this: {why}."),
             ),
+            Error::Confirmation(fault) => fault.into(),
             Error::ArgsMismatch => Self::conflict(
                 "args_mismatch",
                 "Other arguments",
@@ -666,6 +671,23 @@ fn already_executed(executed: AlreadyExecuted) -> Problem {
         .with("outcome", outcome)
         .with("result", result.unwrap_or_default())
         .with("tool_result", json!(tool_result))
+}
+
+impl From<ConfirmationFault> for Problem {
+    fn from(fault: ConfirmationFault) -> Self {
+        let how = "An approve without `confirmation` is answered with a new one.";
+        let conflict = |code, title| Self::conflict(code, title, format!("The approve does not count: {fault}. {how}"));
+        match &fault {
+            ConfirmationFault::Unknown => conflict("confirmation_unknown", "Not your confirmation"),
+            ConfirmationFault::Spent => conflict("confirmation_spent", "Confirmation used before"),
+            ConfirmationFault::Early { valid_from } => {
+                conflict("confirmation_early", "Confirmation too early").with("valid_from", valid_from.to_string())
+            }
+            ConfirmationFault::Expired { at } => {
+                conflict("confirmation_expired", "Confirmation too late").with("expired_at", at.to_string())
+            }
+        }
+    }
 }
 
 impl From<Refused> for Problem {

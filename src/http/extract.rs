@@ -22,6 +22,7 @@ use super::{
 use crate::{
     app::{Caller, ReviewerCaller, error::Error},
     domain::{
+        approval::confirmation::ConfirmationFault,
         audit::{chain::Hash, entry::EventKind},
         canon::json,
         identity::{AgentId, Role},
@@ -184,6 +185,8 @@ pub(super) async fn reviewer_refused(
         "not_eligible"
     } else if matches!(error, Error::GrantTooWide(_)) {
         "grant_too_wide"
+    } else if matches!(error, Error::Confirmation(ConfirmationFault::Unknown)) {
+        "confirmation_unknown"
     } else {
         return error.into();
     };

@@ -16,7 +16,6 @@ use crate::{
     },
     config::{Config, ConfigFault, Draft, ReviewerSettings, Secret, SecretSource},
     domain::{
-        facts::Voters,
         identity::{GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName},
         policy::{Fault, Loaded, Policy, Severity, SourceFile},
     },
@@ -85,7 +84,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     let credentials = Arc::new(Credentials::default());
     let source = ConfiguredPolicy {
         path: config.policy.clone(),
-        voters: Voters::of(&reviewers),
+        reviewers: reviewers.clone(),
         secrets: config.secrets.clone(),
         credentials: Arc::clone(&credentials),
     };
@@ -127,10 +126,6 @@ impl Prepared {
         warn(config.policy.is_none(), "no policy is set: every call is denied");
         warn(self.reviewers.is_empty(), "no reviewer is configured: every call that would be held is denied");
         warn(
-            self.loaded.policy.tools().any(|tool| tool.risk == crate::domain::verdict::Risk::Destructive),
-            "one approve is enough for destructive tools too: their double confirm comes with a later version",
-        );
-        warn(
             config.permits.signing_key.is_none() && config.permits.seal_key.is_none(),
             "permits are signed with a key kept in the database, in the clear: set permits.signing_key",
         );
@@ -156,7 +151,7 @@ impl Prepared {
 /// The policy of the settings.
 pub(super) struct ConfiguredPolicy {
     path: Option<PathBuf>,
-    voters: Voters,
+    reviewers: ReviewerDirectory,
     secrets: SecretSource,
     credentials: Arc<Credentials>,
 }
@@ -198,7 +193,7 @@ impl PolicySource for ConfiguredPolicy {
     }
 
     fn load(&self, files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
-        let loaded = Policy::load_for(files, &self.voters)?;
+        let loaded = Policy::load_for(files, &self.reviewers)?;
         self.fetch_credentials(&loaded.policy)?;
         Ok(loaded)
     }
@@ -233,7 +228,7 @@ pub fn check_policy(path: &Path, config: Option<&Config>) -> Result<PolicyFindin
             if !faults.is_empty() {
                 return Err(Refusal { settings: faults, policy: Vec::new() }.to_string());
             }
-            Policy::load_for(&files, &Voters::of(&reviewers))
+            Policy::load_for(&files, &reviewers)
         }
         None => Policy::load(&files),
     };

@@ -39,6 +39,7 @@ use errors::{commit_error, read_error};
 mod approvals;
 mod changes;
 mod checkpoints;
+mod confirmations;
 mod decisions;
 mod entries;
 mod errors;

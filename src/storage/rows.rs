@@ -9,6 +9,7 @@ use crate::{
     domain::{
         approval::{
             code::ApprovalCode,
+            confirmation::Confirmation,
             outcome::Outcome,
             state::{Approval, Denial, Denier, Execution, State},
         },
@@ -21,7 +22,7 @@ use crate::{
         canon::json::{self, ArgsHash},
         facts::StandingDenial,
         grant::{Grant, GrantRecord, GrantText},
-        identity::{HolderName, KeyParts, KeyRecord, Role, Roles},
+        identity::{HolderName, KeyParts, KeyRecord, ReviewerName, Role, Roles},
         ids::{ApprovalId, Id, IdKind, Name, NameKind},
         limit::{Measure, Tally, amount::Amount},
         policy::PolicyVersion,
@@ -339,6 +340,47 @@ impl DenialRow {
             | State::Cancelled { .. }
             | State::Executed(_) => Err(unreadable("denial")),
         }
+    }
+}
+
+/// The groups that may see an approval, and the moment from which on each does, in microseconds: those it names always,
+/// whatever another instance's clock says. None at all where anyone may.
+pub(super) fn onlookers(approval: &Approval) -> (Vec<&str>, Vec<i64>) {
+    let Approval { requirement, created_at, .. } = approval;
+    if requirement.is_open_to_anyone() {
+        return (Vec::new(), Vec::new());
+    }
+    let named = requirement.groups.keys().map(|group| (group.as_str(), 0));
+    let escalated = requirement.escalation.iter().filter(|(group, _)| !requirement.groups.contains_key(*group));
+    let escalated = escalated.map(|(group, after)| (group.as_str(), created_at.plus(*after).as_micros()));
+    named.chain(escalated).unzip()
+}
+
+/// A row of `confirmations`, but for its key.
+#[derive(FromRow)]
+pub(super) struct ConfirmationRow {
+    hash: Vec<u8>,
+    review_hash: String,
+    valid_from: i64,
+    expires_at: i64,
+    spent: bool,
+}
+
+impl ConfirmationRow {
+    pub(super) fn into_confirmation(
+        self,
+        approval: ApprovalId,
+        reviewer: &ReviewerName,
+    ) -> Result<Confirmation, StoreError> {
+        Ok(Confirmation {
+            approval,
+            reviewer: reviewer.clone(),
+            hash: bytes(&self.hash)?,
+            review_hash: self.review_hash,
+            valid_from: Timestamp::from_micros(self.valid_from),
+            expires_at: Timestamp::from_micros(self.expires_at),
+            spent: self.spent,
+        })
     }
 }
 

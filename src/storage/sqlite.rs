@@ -36,6 +36,7 @@ use errors::store_error;
 mod approvals;
 mod changes;
 mod checkpoints;
+mod confirmations;
 mod decisions;
 mod entries;
 mod errors;

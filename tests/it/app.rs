@@ -12,4 +12,5 @@ mod lookups;
 mod policies;
 mod races;
 mod report_outcome;
+mod requirements;
 mod review;

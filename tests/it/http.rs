@@ -13,6 +13,7 @@ mod openapi;
 mod rate;
 mod refusals;
 mod request_ids;
+mod requirements;
 mod reviews;
 mod roles;
 mod service;

@@ -23,6 +23,8 @@ mod filesystem;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod outbound;
 #[cfg(test)]
 mod storage;

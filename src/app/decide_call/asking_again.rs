@@ -55,7 +55,7 @@ impl App {
         let objection = match &approval.state {
             State::Approved(_) => match kept.moved_path(tool, facts) {
                 Some(moved) => Some(moved),
-                None => self.objection(&approval, judgement),
+                None => self.objection(&approval, judgement, &self.requesters(policy, &locked.run)),
             },
             State::Pending { .. }
             | State::Denied(_)

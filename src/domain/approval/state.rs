@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     code::ApprovalCode,
     outcome::{Outcome, Report, ReportedStatus, SettledStatus, Settlement},
-    requirement::Requirement,
+    requirement::{Missing, Requirement},
     vote::Vote,
 };
 use crate::domain::{
@@ -433,6 +433,44 @@ impl Approval {
         (self, elapsed)
     }
 
+    /// The votes it has, as far as its state keeps them.
+    pub fn votes(&self) -> &[Vote] {
+        match &self.state {
+            State::Pending { votes } => votes,
+            State::Approved(approved) | State::Executed(Execution { approved, .. }) => &approved.votes,
+            State::Denied(_) | State::Expired { .. } | State::Cancelled { .. } => &[],
+        }
+    }
+
+    /// How many of its votes fill a place.
+    pub fn counting_votes(&self) -> u32 {
+        let missing = self.requirement.missing(self.votes(), self.created_at);
+        missing.iter().fold(self.requirement.needed(), |left, missing| left.saturating_sub(missing.count))
+    }
+
+    /// The approves it still waits for; none when it waits for none.
+    pub fn missing(&self) -> Vec<Missing> {
+        match &self.state {
+            State::Pending { votes } => self.requirement.missing(votes, self.created_at),
+            State::Approved(_)
+            | State::Denied(_)
+            | State::Expired { .. }
+            | State::Cancelled { .. }
+            | State::Executed(_) => Vec::new(),
+        }
+    }
+
+    /// The same in words, and who may fill in at `now`; `None` when it waits for nobody.
+    pub fn missing_text(&self, now: Timestamp) -> Option<String> {
+        let missing = self.missing();
+        let mut text = missing.iter().map(ToString::to_string).reduce(|all, one| format!("{all}, {one}"))?;
+        let stand_ins: Vec<&str> = self.requirement.escalated(self.created_at, now).collect();
+        if !stand_ins.is_empty() && missing.iter().any(|missing| missing.group.is_some()) {
+            text.push_str(&format!(" ({} may fill in)", stand_ins.join(", ")));
+        }
+        Some(text)
+    }
+
     /// When time will next change this approval by itself.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         match &self.state {
@@ -455,7 +493,7 @@ impl Approval {
             }
             State::Pending { mut votes } => {
                 votes.push(vote);
-                if approval.requirement.is_met_by(&votes) {
+                if approval.requirement.is_met_by(&votes, approval.created_at) {
                     let claim_after = now.plus(approval.requirement.grace);
                     approval.state = State::Approved(Grantable { votes, at: now, claim_after, given_back: false });
                     Ok((approval, Counted::Met))

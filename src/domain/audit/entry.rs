@@ -26,6 +26,9 @@ pub enum EventKind {
     /// Another call was attached to an open approval.
     #[serde(rename = "approval.joined")]
     ApprovalJoined,
+    /// A reviewer was asked to confirm an approve, which is no vote yet.
+    #[serde(rename = "approval.to_confirm")]
+    ApprovalToConfirm,
     /// A reviewer approved.
     #[serde(rename = "approval.vote")]
     ApprovalVote,
@@ -110,6 +113,7 @@ impl EventKind {
             Self::Decision => "decision",
             Self::ApprovalRequested => "approval.requested",
             Self::ApprovalJoined => "approval.joined",
+            Self::ApprovalToConfirm => "approval.to_confirm",
             Self::ApprovalVote => "approval.vote",
             Self::ApprovalApproved => "approval.approved",
             Self::ApprovalDenied => "approval.denied",

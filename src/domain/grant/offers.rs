@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{Lifts, Terms, check};
+use super::{Lifts, Maker, Terms, check};
 use crate::domain::{
     canon::Kind,
     policy::{Policy, Tool, argument::Argument},
@@ -56,7 +56,7 @@ impl OfferScope {
     }
 }
 
-/// What somebody in the groups `maker` may grant who sees a call of `tool` with these arguments, which `lifts` asked
+/// What `maker` may grant who sees a call of `tool` with these arguments, which `lifts` asked
 /// about.
 pub fn offers(
     policy: &Policy,
@@ -64,7 +64,7 @@ pub fn offers(
     lifts: &Lifts,
     args: &Map<String, Value>,
     resolved: &Map<String, Value>,
-    maker: &BTreeSet<String>,
+    maker: &Maker,
 ) -> Vec<Offer> {
     let terms = Terms { lifts: lifts.clone(), ttl: TTL, max_uses: USES };
     if lifts.is_empty() || check(policy, tool, &terms, maker).is_err() {

@@ -24,6 +24,27 @@ pub struct ReviewerEntry {
 /// A person who may decide, out of a [`ReviewerDirectory`].
 pub type Reviewer = ReviewerEntry;
 
+impl ReviewerEntry {
+    /// Whether `identity` is this person's name, e-mail address, chat id or subject, case and Unicode form aside. A chat
+    /// id may leave its team out.
+    pub fn is_known_as(&self, identity: &str) -> bool {
+        let wanted = fold(identity.trim());
+        identities(self).any(|(field, value)| {
+            let value = fold(value);
+            value == wanted || field == "slack_user" && is_same_user(&value, &wanted)
+        })
+    }
+}
+
+/// Whether two ids in a chat are one person's, where at least one of them does not say of which team.
+fn is_same_user(one: &str, other: &str) -> bool {
+    match (one.rsplit_once('/'), other.rsplit_once('/')) {
+        (Some((_, user)), None) => user == other,
+        (None, Some((_, user))) => user == one,
+        (Some(_), Some(_)) | (None, None) => one == other,
+    }
+}
+
 /// Why entries make no directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryFault {

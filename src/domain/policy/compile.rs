@@ -17,8 +17,8 @@ use super::{
     lint,
     lookup::{Address, Lookup, Method},
     manifest::{
-        self, AgentEntry, ApprovalEntry, ArgumentEntry, At, FloorEntry, LimitEntry, LookupEntry, Manifest, MaxSumEntry,
-        RuleEntry, ToolEntry,
+        self, AgentEntry, ArgumentEntry, At, FloorEntry, LimitEntry, LookupEntry, Manifest, MaxSumEntry, RuleEntry,
+        ToolEntry,
     },
     names,
     schema::{JsonType, Place as Found, Schema, Step, Typed},
@@ -26,18 +26,20 @@ use super::{
 };
 use crate::domain::{
     canon::{Kind, Shape},
-    facts::Voters,
+    identity::ReviewerDirectory,
     limit::{Limit, MaxSum},
     verdict::{Risk, Verdict},
 };
+
+mod terms;
 
 const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
 /// How long a lookup may take where it does not say.
 const DEFAULT_LOOKUP: Duration = Duration::from_secs(2);
 const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused_per_run: 5 };
 
-/// Loads the policy in `files`, for these `voters` if they are known; see [`Policy::load`] and [`Policy::load_for`].
-pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Loaded, Vec<Fault>> {
+/// Loads the policy in `files`, for these `reviewers` if they are known; see [`Policy::load`] and [`Policy::load_for`].
+pub(super) fn load(files: &[SourceFile], reviewers: Option<&ReviewerDirectory>) -> Result<Loaded, Vec<Fault>> {
     if !files.iter().any(|file| manifest::is_policy_file(&file.path)) {
         let hint = "a policy is one or more .toml files, other than *.cases.toml";
         return Err(vec![whole(String::new(), "there is no policy file", hint)]);
@@ -49,7 +51,9 @@ pub(super) fn load(files: &[SourceFile], voters: Option<&Voters>) -> Result<Load
     }
     let mut faults = Faults::new(files);
     let manifest = manifest::read(&mut faults);
-    let compiling = Compiling { manifest: &manifest, faults: &mut faults, voters, ids: HashMap::new() };
+    // With no reviewer at all every call that would be held is denied, and the service starts and says so.
+    let reviewers = reviewers.filter(|reviewers| !reviewers.is_empty());
+    let compiling = Compiling { manifest: &manifest, faults: &mut faults, reviewers, ids: HashMap::new() };
     let policy = compiling.policy(version(files));
     if !faults.any_error() {
         lint::check(&manifest, &policy, &mut faults);
@@ -114,8 +118,8 @@ pub(super) fn loosening_condition(
 struct Compiling<'m, 'r, 's> {
     manifest: &'m Manifest,
     faults: &'r mut Faults<'s>,
-    /// The configured reviewers, where they are known.
-    voters: Option<&'r Voters>,
+    /// The configured reviewers, where they are known and there are any.
+    reviewers: Option<&'r ReviewerDirectory>,
     /// Where the id of each rule and limit stands.
     ids: HashMap<&'m str, &'m Place>,
 }
@@ -144,7 +148,7 @@ impl<'m> Compiling<'m, '_, '_> {
         }
         let defaults = &manifest.defaults;
         let number = |said: &Option<At<u32>>, built_in| said.as_ref().map_or(built_in, |number| number.value);
-        Policy {
+        let policy = Policy {
             version,
             tools,
             names,
@@ -156,7 +160,9 @@ impl<'m> Compiling<'m, '_, '_> {
                 open_per_agent: number(&defaults.max_open_approvals_per_agent, DEFAULT_CAPS.open_per_agent),
                 refused_per_run: number(&defaults.max_refused_per_run, DEFAULT_CAPS.refused_per_run),
             },
-        }
+        };
+        self.requirements(&policy);
+        policy
     }
 
     fn vars(&mut self) -> Map<String, Value> {
@@ -236,7 +242,7 @@ impl<'m> Compiling<'m, '_, '_> {
                 self.faults.error(&name.at, message, "aliases are the very same tool: keep one");
             }
         }
-        Agent { tools, labels: entry.labels.clone() }
+        Agent { tools, labels: entry.labels.clone(), owners: self.owners(id, entry) }
     }
 
     fn tool(&mut self, entry: &'m ToolEntry, vars: &Map<String, Value>) -> Option<Tool> {
@@ -247,7 +253,7 @@ impl<'m> Compiling<'m, '_, '_> {
         let unconfined = runs_commands && !entry.sandboxed;
         let risk = entry.risk.as_ref().map(|risk| risk.value);
         let default = self.default_verdict(entry, risk, unconfined);
-        let approval = self.terms(entry.approval.as_ref());
+        let approval = self.terms(entry.approval.as_ref(), risk);
         let subject = self.subject(entry, schema.as_ref());
         let lookups = self.lookups(entry, schema.as_ref());
 
@@ -270,7 +276,7 @@ impl<'m> Compiling<'m, '_, '_> {
                 continue;
             }
             let scope = ToolScope { schema, arguments: &arguments, vars, loosens, open };
-            if let Some(rule) = self.rule(rule, &scope) {
+            if let Some(rule) = self.rule(rule, risk, &scope) {
                 rules.push(rule);
             }
         }
@@ -656,9 +662,9 @@ impl<'m> Compiling<'m, '_, '_> {
     }
 
     /// The rule, if all of it is there and in order; faults are reported.
-    fn rule(&mut self, entry: &RuleEntry, scope: &ToolScope<'_>) -> Option<Rule> {
+    fn rule(&mut self, entry: &RuleEntry, risk: Option<Risk>, scope: &ToolScope<'_>) -> Option<Rule> {
         let when = entry.when.as_ref()?;
-        let approval = self.rule_terms(entry);
+        let approval = self.rule_terms(entry, risk);
         match Condition::compile(&when.value, scope) {
             Ok(condition) => assembled(entry, condition, approval, scope.loosens),
             Err(found) => {
@@ -676,34 +682,6 @@ impl<'m> Compiling<'m, '_, '_> {
             None => when.at.clone(),
         };
         self.faults.error(&at, format!("{}{of}", fault.message), fault.hint.clone());
-    }
-
-    fn rule_terms(&mut self, entry: &RuleEntry) -> Option<ApprovalTerms> {
-        let approval = entry.approval.as_ref()?;
-        if entry.verdict.as_ref().is_some_and(|verdict| verdict.value != Verdict::RequireApproval) {
-            let hint = "terms of approval go with verdict = \"require_approval\"";
-            self.faults.error(&approval.at, "`approval` in a rule that asks for none", hint);
-        }
-        Some(self.terms(Some(approval)))
-    }
-
-    fn terms(&mut self, entry: Option<&ApprovalEntry>) -> ApprovalTerms {
-        let Some(entry) = entry else { return ApprovalTerms::default() };
-        unsupported::approval(self.faults, entry);
-        let groups = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value);
-        // With no reviewer at all every call that would be held is denied, and the service starts and says so.
-        if let Some(voters) = self.voters.filter(|voters| !voters.is_empty()) {
-            for group in groups.clone().filter(|group| !voters.any_in(&group.value)) {
-                let hint = "groups are those of [reviewers] in the settings";
-                self.faults.error(&group.at, format!("no configured reviewer is in the group `{}`", group.value), hint);
-            }
-        }
-        ApprovalTerms {
-            quorum: entry.quorum.as_ref().map_or(1, |quorum| quorum.value),
-            reviewers: groups.map(|group| group.value.clone()).collect(),
-            ttl: entry.ttl.as_ref().map(|ttl| ttl.value),
-            grace: entry.grace.as_ref().map_or(Duration::ZERO, |grace| grace.value),
-        }
     }
 
     /// Compiles a rule over many tools for each tool that it covers.
@@ -725,7 +703,7 @@ impl<'m> Compiling<'m, '_, '_> {
             let hint = "name the tools it covers: risk = [\"send\"], or tools = [..]";
             self.faults.error(&entry.rule.at, "a rule over no tools", hint);
         }
-        let approval = self.rule_terms(&entry.rule);
+        let approval = self.rule_terms(&entry.rule, None);
         let Some(when) = entry.rule.when.as_ref() else { return };
 
         let mut covered = 0;

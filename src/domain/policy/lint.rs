@@ -128,6 +128,11 @@ fn destructive(entry: &ToolEntry, tool: &Tool, faults: &mut Faults<'_>) {
         let at = entry.default.as_ref().map_or(&entry.name.at, |default| &default.at);
         faults.warning(at, format!("the destructive tool {name} runs without an approval"), hint);
     }
+    if tool.approval.grace.is_zero() {
+        let at = entry.approval.as_ref().map_or(&entry.name.at, |approval| &approval.at);
+        let hint = "approval = { grace = \"1m\" } lets people take an approve back before it is too late";
+        faults.warning(at, format!("an approval of the destructive tool {name} can be claimed at once"), hint);
+    }
     for (rule, at) in entry.rules.iter().filter_map(|rule| Some((rule, rule.verdict.as_ref()?))) {
         if at.value < Verdict::RequireApproval && at.value < tool.default {
             let id = rule.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();

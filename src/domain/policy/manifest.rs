@@ -30,6 +30,8 @@ const SCHEMA: u32 = 1;
 const MAX_TTL: Duration = Duration::from_secs(30 * 86_400);
 /// The longest a claim may go without an outcome.
 const MAX_LEASE: Duration = Duration::from_secs(24 * 3_600);
+/// The most approvals one group may have to give: each is a place that votes are matched to.
+const MAX_QUORUM: u32 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 /// The longest a lookup may take: somebody waits for it.
 const MAX_LOOKUP: Duration = Duration::from_secs(10);
@@ -99,6 +101,7 @@ pub(super) struct AgentEntry {
     pub(super) at: Place,
     pub(super) tools: Option<At<Vec<At<String>>>>,
     pub(super) labels: BTreeMap<String, String>,
+    pub(super) owners: Option<At<Vec<At<String>>>>,
 }
 
 /// `[tools.X]`
@@ -181,6 +184,10 @@ pub(super) struct ApprovalEntry {
     pub(super) reviewers: Option<At<Vec<At<String>>>>,
     pub(super) ttl: Option<At<Duration>>,
     pub(super) grace: Option<At<Duration>>,
+    pub(super) double_confirm: Option<At<bool>>,
+    pub(super) allow_self_approval: Option<At<bool>>,
+    pub(super) escalate: Option<At<Vec<At<String>>>>,
+    pub(super) escalate_after: Option<At<Duration>>,
 }
 
 /// `[[tools.X.limits]]`
@@ -350,6 +357,7 @@ impl Reading<'_, '_> {
             let hint = "list the tools it may use; an agent that is not listed may use none";
             self.faults.error(table.at(), format!("{} has no `tools`", table.name()), hint);
         }
+        let owners = table.text_or_texts("owner", self.faults);
         let mut labels = BTreeMap::new();
         for label in table.named("labels", self.faults) {
             match label.json(self.faults).map(|document| document.value) {
@@ -372,7 +380,7 @@ impl Reading<'_, '_> {
             let first = self.faults.describe(&first.at);
             self.faults.error(&at, format!("agents.{name} stands twice"), format!("the other is at {first}"));
         } else {
-            self.manifest.agents.insert(name, AgentEntry { at, tools, labels });
+            self.manifest.agents.insert(name, AgentEntry { at, tools, labels, owners });
         }
     }
 
@@ -582,10 +590,14 @@ impl Reading<'_, '_> {
         let mut table = table.table("approval", Section::Approval, self.faults)?;
         let approval = ApprovalEntry {
             at: table.at().clone(),
-            quorum: table.number("quorum", 1..=100, self.faults),
+            quorum: table.number("quorum", 1..=MAX_QUORUM, self.faults),
             reviewers: table.texts("reviewers", self.faults),
             ttl: table.duration("ttl", SECOND..=MAX_TTL, "from 1s to 30d", self.faults),
             grace: table.duration("grace", Duration::ZERO..=MAX_TTL, "from 0s to 30d", self.faults),
+            double_confirm: table.flag("double_confirm", self.faults),
+            allow_self_approval: table.flag("allow_self_approval", self.faults),
+            escalate: table.texts("escalate", self.faults),
+            escalate_after: table.duration("escalate_after", SECOND..=MAX_TTL, "from 1s to 30d", self.faults),
         };
         table.finish(self.faults);
         Some(approval)

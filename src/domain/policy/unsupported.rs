@@ -5,21 +5,13 @@
 
 use super::{
     fault::{Faults, Place},
-    manifest::{ApprovalEntry, Section},
+    manifest::Section,
 };
 
 const HINT: &str = "this version of Countersign does not build it; take it out";
 
 /// Keys that are known and not read yet.
-const KEYS: [(Section, &str); 7] = [
-    (Section::Agent, "owner"),
-    (Section::Approval, "double_confirm"),
-    (Section::Approval, "decide_in"),
-    (Section::Approval, "step_up"),
-    (Section::Approval, "allow_self_approval"),
-    (Section::Approval, "escalate"),
-    (Section::Approval, "escalate_after"),
-];
+const KEYS: [(Section, &str); 2] = [(Section::Approval, "decide_in"), (Section::Approval, "step_up")];
 
 /// The known keys of `section` that are not read yet.
 pub(super) fn keys(section: Section) -> impl Iterator<Item = &'static str> {
@@ -29,19 +21,6 @@ pub(super) fn keys(section: Section) -> impl Iterator<Item = &'static str> {
 /// Reports the use of `what` at `at`.
 pub(super) fn report(faults: &mut Faults<'_>, at: &Place, what: &str) {
     faults.error(at, format!("{what}: not supported yet"), HINT);
-}
-
-/// Reports whether the terms of an approval need more than one approval by one reviewer, at once.
-pub(super) fn approval(faults: &mut Faults<'_>, approval: &ApprovalEntry) {
-    if let Some(quorum) = approval.quorum.as_ref().filter(|quorum| quorum.value > 1) {
-        report(faults, &quorum.at, "a `quorum` above one");
-    }
-    if let Some(reviewers) = approval.reviewers.as_ref().filter(|reviewers| reviewers.value.len() > 1) {
-        report(faults, &reviewers.at, "more than one group in `reviewers`");
-    }
-    if let Some(grace) = approval.grace.as_ref().filter(|grace| !grace.value.is_zero()) {
-        report(faults, &grace.at, "`grace`");
-    }
 }
 
 /// Reports a property marked `writeOnly` or `x-secret`.

@@ -27,17 +27,18 @@ use crate::{
     app::{
         ReviewerCaller,
         claim_call::Presented,
+        confirm::ToConfirm,
         error::Error,
         grants::{GrantOffer, TakenOffer},
         ports::ApprovalFilter,
         report_outcome::OutcomeReport,
-        review::{CallBefore, ReviewDecision, ReviewedApproval},
+        review::{CallBefore, Decided, ReviewDecision, ReviewedApproval},
     },
     domain::{
         approval::{
             outcome::{Outcome, ReportedStatus, SettledStatus},
+            requirement::{Missing, Requirement},
             state::{Approval, Canceller, Denial, Denier, Execution, State as Stands, StateName},
-            vote::Vote,
         },
         call::Arguments,
         canon::json::ArgsHash,
@@ -105,7 +106,7 @@ pub(super) struct AgentApproval {
 #[derive(Serialize, ToSchema)]
 struct VoteCount {
     /// Approves that count.
-    have: usize,
+    have: u32,
     /// How many it takes.
     need: u32,
 }
@@ -144,21 +145,12 @@ impl AgentApproval {
             url: format!("{}/review/{}", state.settings.public_url, approval.id),
             expires_at: approval.expires_at,
             claim_after,
-            votes: VoteCount { have: votes(&approval).len(), need: approval.requirement.needed() },
+            votes: VoteCount { have: approval.counting_votes(), need: approval.requirement.needed() },
             message,
             attempt: approval.attempt,
             outcome,
             tool_result: told.map(ToolResult::failure),
         }
-    }
-}
-
-/// The votes that count, as far as the state keeps them.
-fn votes(approval: &Approval) -> &[Vote] {
-    match &approval.state {
-        Stands::Pending { votes } => votes,
-        Stands::Approved(approved) | Stands::Executed(Execution { approved, .. }) => &approved.votes,
-        Stands::Denied(_) | Stands::Expired { .. } | Stands::Cancelled { .. } => &[],
     }
 }
 
@@ -198,6 +190,10 @@ struct ReviewerApproval {
     requirement: RequirementView,
     /// The approves so far.
     votes: Vec<VoteView>,
+    /// While it is pending: the approves that are still missing, or one of the ways to come by them.
+    missing: Vec<MissingView>,
+    /// The same in words, such as `one more from finance`; `null` when it waits for nobody.
+    missing_text: Option<String>,
     attempt: u32,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -214,7 +210,7 @@ struct ReviewerApproval {
     execution: Option<ExecutionView>,
 }
 
-/// Who must approve.
+/// Who must approve, and how.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Requirement)]
 struct RequirementView {
@@ -222,6 +218,48 @@ struct RequirementView {
     groups: BTreeMap<String, u32>,
     /// How many people in all.
     need: u32,
+    /// An approve is answered with a confirmation, and counts when it is sent again with that.
+    double_confirm: bool,
+    /// For so many seconds after the last approve it can be revoked and not be claimed.
+    grace_seconds: u64,
+    /// Whether those who own the agent, or whom the run works for, may approve too.
+    allow_self_approval: bool,
+    /// Groups that may fill in for those named.
+    escalation: Vec<EscalationView>,
+}
+
+/// A group that may fill in.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Escalation)]
+struct EscalationView {
+    group: String,
+    /// From when on it sees the approval, and its approves count for any group.
+    #[schema(value_type = String, format = DateTime)]
+    from: Timestamp,
+}
+
+/// Approves that are still missing.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Missing)]
+struct MissingView {
+    /// Of which group; `null`: of any.
+    group: Option<String>,
+    count: u32,
+}
+
+impl RequirementView {
+    fn of(requirement: Requirement, made: Timestamp) -> Self {
+        let need = requirement.needed();
+        let escalation = requirement.escalation.into_iter();
+        Self {
+            groups: requirement.groups,
+            need,
+            double_confirm: requirement.double_confirm,
+            grace_seconds: requirement.grace.as_secs(),
+            allow_self_approval: requirement.allow_self_approval,
+            escalation: escalation.map(|(group, after)| EscalationView { group, from: made.plus(after) }).collect(),
+        }
+    }
 }
 
 /// One person's approve.
@@ -284,7 +322,8 @@ struct ExecutionView {
 
 impl ReviewerApproval {
     fn of(state: &HttpState, approval: Approval) -> Self {
-        let votes = votes(&approval).iter().map(|vote| VoteView {
+        let (missing, missing_text) = (approval.missing(), approval.missing_text(state.app.now()));
+        let votes = approval.votes().iter().map(|vote| VoteView {
             reviewer: vote.reviewer.to_string(),
             groups: vote.groups.clone(),
             at: vote.at,
@@ -306,8 +345,10 @@ impl ReviewerApproval {
             policy_version: approval.policy_version,
             asked_by: approval.asked_by,
             reason: approval.reason,
-            requirement: RequirementView { need: approval.requirement.needed(), groups: approval.requirement.groups },
+            requirement: RequirementView::of(approval.requirement, approval.created_at),
             votes,
+            missing_text,
+            missing: missing.into_iter().map(|Missing { group, count }| MissingView { group, count }).collect(),
             attempt: approval.attempt,
             created_at: approval.created_at,
             expires_at: approval.expires_at,
@@ -546,6 +587,8 @@ struct DecisionBody {
     message_to_agent: Option<String>,
     /// One of the `grant_offers`, as it was shown: taken with an approve.
     grant: Option<TakenGrant>,
+    /// What the first approve was answered with, where the requirement says `double_confirm`.
+    confirmation: Option<String>,
 }
 
 /// A grant that an approval offered.
@@ -555,6 +598,20 @@ struct TakenGrant {
     when: String,
     ttl: String,
     max_uses: u32,
+}
+
+/// An approve that does not count yet.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Confirmation)]
+struct ConfirmationView {
+    /// To be sent with the second approve. Good once, for this reviewer, approval and review.
+    confirmation: String,
+    /// Not before this.
+    #[schema(value_type = String, format = DateTime)]
+    valid_from: Timestamp,
+    /// Nor from this on.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
 }
 
 /// Approve or deny.
@@ -843,6 +900,9 @@ async fn cancel(
 }
 
 /// Approve or deny.
+///
+/// Where the requirement says `double_confirm`, the first approve is no vote: it is answered 202 with a confirmation, and
+/// counts when it is sent again with that, from two seconds to five minutes later.
 #[utoipa::path(
     post, path = "/approvals/{id}/decision", tag = "approvals", security(("key" = ["reviewer"])),
     params(("id" = String, Path, description = "The approval")),
@@ -851,8 +911,10 @@ async fn cancel(
         Authenticated,
         Bodied,
         (status = 200, description = "Decided.", body = ReviewedView),
+        (status = 202, description = "No vote yet: send it again with this confirmation.", body = ConfirmationView),
+        (status = 403, description = "The key has another role, or this reviewer may deny and not approve (`not_eligible`).", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is none that this key may see.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "Something else was shown, or it is decided already.", body = ProblemDocument, content_type = "application/problem+json")
+        (status = 409, description = "Something else was shown, it is decided already, or the confirmation does not count.", body = ProblemDocument, content_type = "application/problem+json")
     )
 )]
 async fn decide_approval(
@@ -878,9 +940,16 @@ async fn decide_approval(
         reason: sentence("reason", body.reason)?,
         message_to_agent: sentence("message_to_agent", body.message_to_agent)?,
         grant,
+        confirmation: body.confirmation,
     };
-    let decided = state.app.decide_approval(&reviewer, id, &decision).await;
-    reviewed(&state, &reviewer, id, decided).await
+    match state.app.decide_approval(&reviewer, id, &decision).await {
+        Ok(Decided::ToConfirm(ToConfirm { confirmation, valid_from, expires_at })) => {
+            let view = ConfirmationView { confirmation, valid_from, expires_at };
+            Ok((StatusCode::ACCEPTED, Json(view)).into_response())
+        }
+        Ok(Decided::Counted(decided)) => reviewed(&state, &reviewer, id, Ok(*decided)).await,
+        Err(error) => reviewed(&state, &reviewer, id, Err(error)).await,
+    }
 }
 
 /// Take an approve back before the claim.

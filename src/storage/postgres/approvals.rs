@@ -69,19 +69,25 @@ pub(super) async fn list(
               and (not $4 or unsettled)
               and (
                   $5::text[] is null
+                  or agent = any($6)
                   or not exists (select from approval_groups where approval_id = approvals.id)
-                  or exists (select from approval_groups where approval_id = approvals.id and name = any($5))
+                  or exists (
+                      select from approval_groups
+                      where approval_id = approvals.id and name = any($5) and visible_from <= $7
+                  )
               )
-              and ($6::text is null or id < $6)
-              and ($8::text is null or batch_id = $8)
-          order by id desc limit $7"
+              and ($8::text is null or id < $8)
+              and ($10::text is null or batch_id = $10)
+          order by id desc limit $9"
     ))
     .persistent(false)
     .bind(state.map(|state| state.as_str()))
     .bind(agent.as_ref().map(|agent| agent.as_str()))
     .bind(run.as_ref().map(|run| run.as_str()))
     .bind(unsettled)
-    .bind(visible_to.as_ref().map(|groups| groups.iter().map(String::as_str).collect::<Vec<_>>()))
+    .bind(visible_to.as_ref().map(|onlooker| onlooker.groups.iter().map(String::as_str).collect::<Vec<_>>()))
+    .bind(visible_to.as_ref().map(|onlooker| onlooker.agents.iter().map(String::as_str).collect::<Vec<_>>()))
+    .bind(visible_to.as_ref().map(|onlooker| onlooker.now.as_micros()))
     .bind(before.map(|before| before.to_string()))
     .bind(rows::limit(limit))
     .bind(batch.map(|batch| batch.to_string()))
@@ -288,13 +294,17 @@ pub(super) async fn insert(connection: &mut PgConnection, approval: &Approval) -
     if inserted.rows_affected() == 0 {
         return Ok(false);
     }
-    let groups: Vec<&str> = approval.requirement.groups.keys().map(String::as_str).collect();
-    sqlx::query("insert into approval_groups (approval_id, name) select $1, name from unnest($2::text[]) as name")
-        .bind(&id)
-        .bind(groups)
-        .execute(connection)
-        .await
-        .map_err(store_error)?;
+    let (groups, visible_from) = rows::onlookers(approval);
+    sqlx::query(
+        "insert into approval_groups (approval_id, name, visible_from)
+         select $1, name, visible_from from unnest($2::text[], $3::bigint[]) as onlooker (name, visible_from)",
+    )
+    .bind(&id)
+    .bind(groups)
+    .bind(visible_from)
+    .execute(connection)
+    .await
+    .map_err(store_error)?;
     Ok(true)
 }
 

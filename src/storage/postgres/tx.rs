@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sqlx::{Postgres, Transaction};
 
 use super::{
-    approvals, changes, checkpoints, decisions,
+    approvals, changes, checkpoints, confirmations, decisions,
     errors::{commit_error, store_error},
     grants, idempotency, keys, limits, payloads, policies, runs, subjects,
 };
@@ -16,13 +16,13 @@ use crate::{
         StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
-        approval::state::Approval,
+        approval::{confirmation::Confirmation, state::Approval},
         audit::{entry::Entry, payload::Payload},
         call::CallKey,
         canon::json::ArgsHash,
         facts::StandingDenial,
         grant::{Grant, GrantRecord, Revocation},
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
         limit::{Measure, Tally},
         run::{Run, RunKey},
@@ -130,6 +130,18 @@ impl Tx for PostgresTx {
 
     async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
         approvals::update(&mut self.tx, approval).await
+    }
+
+    async fn confirmation(
+        &mut self,
+        approval: ApprovalId,
+        reviewer: &ReviewerName,
+    ) -> Result<Option<Confirmation>, StoreError> {
+        confirmations::of(&mut self.tx, approval, reviewer).await
+    }
+
+    async fn put_confirmation(&mut self, confirmation: &Confirmation) -> Result<(), StoreError> {
+        confirmations::put(&mut self.tx, confirmation).await
     }
 
     async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {

@@ -34,19 +34,20 @@ macro_rules! matches_filter {
          and (not $4 or unsettled)
          and (
              $5 is null
+             or agent in (select value from json_each($6))
              or not exists (select 1 from approval_groups where approval_id = approvals.id)
              or exists (
                  select 1 from approval_groups
-                 where approval_id = approvals.id and name in (select value from json_each($5))
+                 where approval_id = approvals.id and name in (select value from json_each($5)) and visible_from <= $7
              )
          )
-         and ($6 is null or id < $6)
-         and ($8 is null or batch_id = $8)
-         order by id desc limit $7"
+         and ($8 is null or id < $8)
+         and ($10 is null or batch_id = $10)
+         order by id desc limit $9"
     };
 }
 
-const OF_BATCH: &str = concat!("select ", columns!(), " from approvals where batch_id = $8 and ", matches_filter!());
+const OF_BATCH: &str = concat!("select ", columns!(), " from approvals where batch_id = $10 and ", matches_filter!());
 const OF_RUN: &str = concat!("select ", columns!(), " from approvals where run_id = $3 and ", matches_filter!());
 const UNSETTLED: &str = concat!("select ", columns!(), " from approvals where unsettled and ", matches_filter!());
 const IN_STATE: &str = concat!("select ", columns!(), " from approvals where state = $1 and ", matches_filter!());
@@ -86,7 +87,9 @@ pub(super) async fn list(
         .bind(agent.as_ref().map(|agent| agent.as_str()))
         .bind(run.as_ref().map(|run| run.as_str()))
         .bind(unsettled)
-        .bind(visible_to.as_ref().map(rows::to_json).transpose()?)
+        .bind(visible_to.as_ref().map(|onlooker| rows::to_json(&onlooker.groups)).transpose()?)
+        .bind(visible_to.as_ref().map(|onlooker| rows::to_json(&onlooker.agents)).transpose()?)
+        .bind(visible_to.as_ref().map(|onlooker| onlooker.now.as_micros()))
         .bind(before.map(|before| before.to_string()))
         .bind(rows::limit(limit))
         .bind(batch.map(|batch| batch.to_string()))
@@ -287,13 +290,18 @@ pub(super) async fn insert(connection: &mut SqliteConnection, approval: &Approva
     if inserted.rows_affected() == 0 {
         return Ok(false);
     }
-    let groups: Vec<&String> = approval.requirement.groups.keys().collect();
-    sqlx::query("insert into approval_groups (approval_id, name) select $1, value from json_each($2)")
-        .bind(&id)
-        .bind(rows::to_json(&groups)?)
-        .execute(connection)
-        .await
-        .map_err(store_error)?;
+    let (groups, visible_from) = rows::onlookers(approval);
+    sqlx::query(
+        "insert into approval_groups (approval_id, name, visible_from)
+         select $1, names.value, moments.value
+         from json_each($2) as names join json_each($3) as moments on moments.key = names.key",
+    )
+    .bind(&id)
+    .bind(rows::to_json(&groups)?)
+    .bind(rows::to_json(&visible_from)?)
+    .execute(connection)
+    .await
+    .map_err(store_error)?;
     Ok(true)
 }
 

@@ -7,8 +7,8 @@ use sqlx::{Sqlite, Transaction};
 use tokio::sync::broadcast;
 
 use super::{
-    approvals, checkpoints, entries, errors::commit_error, grants, idempotency, keys, limits, payloads, policies, runs,
-    subjects,
+    approvals, checkpoints, confirmations, entries, errors::commit_error, grants, idempotency, keys, limits, payloads,
+    policies, runs, subjects,
 };
 use crate::{
     app::ports::{
@@ -16,13 +16,13 @@ use crate::{
         StoredPolicy, SubjectCall, Tx,
     },
     domain::{
-        approval::state::Approval,
+        approval::{confirmation::Confirmation, state::Approval},
         audit::{entry::Entry, payload::Payload},
         call::CallKey,
         canon::json::ArgsHash,
         facts::StandingDenial,
         grant::{Grant, GrantRecord, Revocation},
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
         limit::{Measure, Tally},
         run::{Run, RunKey},
@@ -127,6 +127,18 @@ impl Tx for SqliteTx {
 
     async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
         approvals::update(&mut self.tx, approval).await
+    }
+
+    async fn confirmation(
+        &mut self,
+        approval: ApprovalId,
+        reviewer: &ReviewerName,
+    ) -> Result<Option<Confirmation>, StoreError> {
+        confirmations::of(&mut self.tx, approval, reviewer).await
+    }
+
+    async fn put_confirmation(&mut self, confirmation: &Confirmation) -> Result<(), StoreError> {
+        confirmations::put(&mut self.tx, confirmation).await
     }
 
     async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {

@@ -11,7 +11,7 @@ use countersign::{
 };
 use serde_json::{Value, json};
 
-use crate::support::world::{Setup, World, allowed, claimed, decision, held, on_each_engine_with, refused};
+use crate::support::world::{Setup, World, allowed, claimed, held, on_each_engine_with, refused};
 
 const POLICY: &str = r#"
 schema = 1
@@ -209,8 +209,8 @@ async fn a_hold_that_expired_is_looked_into_afresh() {
         assert_ne!(first.id, second.id);
         let seen = world.app.approval_for_reviewer(&world.ana, second.id).await.unwrap();
         assert_eq!(seen.review.unwrap().lookups[0].values[1].shown, "800");
-        let decided = world.app.decide_approval(&world.ana, second.id, &decision(&second, true, None)).await.unwrap();
-        world.claim(&decided.approval, &request.call.args, None).await.unwrap();
+        world.approve(&world.ana, &second).await.unwrap();
+        world.claim(&second, &request.call.args, None).await.unwrap();
     })
     .await;
 }

@@ -119,7 +119,7 @@ fn check_starts_nothing_and_says_what_to_know() {
     let output = run(folder.path(), &["serve", "--check"], &[("COUNTERSIGN_POLICY", "policy.toml")]);
     assert_eq!(output.status.code(), Some(0));
     let told = text(&output.stderr);
-    for part in ["no reviewer", "double confirm", "permits.signing_key", "audit.checkpoint_key"] {
+    for part in ["no reviewer", "permits.signing_key", "audit.checkpoint_key"] {
         assert!(told.contains(part), "nothing about {part} in:\n{told}");
     }
     assert!(!folder.path().join("countersign.db").exists());

@@ -7,7 +7,7 @@ use countersign::domain::{
     decision::ReasonCode,
     facts::{Facts, SettleFacts, Voters},
     grant::{
-        Lifts, StandingGrant, Terms, TooWide, check,
+        Lifts, Maker, StandingGrant, Terms, TooWide, check,
         offers::{Offer, OfferScope, offers},
     },
     identity::AgentId,
@@ -94,6 +94,10 @@ fn groups(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+fn maker(names: &[&str]) -> Maker {
+    Maker { groups: groups(names), asks: false }
+}
+
 fn rules(names: &[&str]) -> Lifts {
     Lifts::these(groups(names))
 }
@@ -104,7 +108,7 @@ fn grant(lifts: Lifts) -> StandingGrant {
         expires_at: START.plus(Duration::from_secs(60)),
         uses_left: 1,
         lifts,
-        maker: Some(groups(&["leads", "finance"])),
+        maker: Some(maker(&["leads", "finance"])),
         condition: RuleState::True,
     }
 }
@@ -128,6 +132,7 @@ fn decided(
         limits: [("daily".to_owned(), tally)].into(),
         grants: vec![grant],
         joins: false,
+        requesters: Voters::default(),
     };
     change(&mut facts);
     let decision = settle(&policy, judgement, &facts, START);
@@ -175,7 +180,7 @@ fn a_grant_stands_for_no_more_than_its_makers_own_approval() {
     // It takes one of `leads` and one of `finance`, and one person fills one place.
     let requires_two = policy(POLICY).requirement_of(policy(POLICY).tool("refund").unwrap(), &groups(&["huge"]));
     assert_eq!(requires_two.needed(), 2);
-    for maker in [None, Some(groups(&["finance"])), Some(groups(&["leads", "finance"]))] {
+    for maker in [None, Some(maker(&["finance"])), Some(maker(&["leads", "finance"]))] {
         assert_eq!(decided("refund", refund(5_000), by(maker), |_| {}), NOBODY);
     }
 }
@@ -197,8 +202,9 @@ fn step_six_and_a_tool_without_grants_are_never_lifted() {
 fn what_is_wider_than_allowed_is_said() {
     let policy = policy(POLICY);
     let terms = |ttl, max_uses| Terms { lifts: Lifts::the_default(), ttl: Duration::from_secs(ttl), max_uses };
-    let make =
-        |tool: &str, terms: &Terms, maker: &[&str]| check(&policy, policy.tool(tool).unwrap(), terms, &groups(maker));
+    let make = |tool: &str, terms: &Terms, maker: &[&str]| {
+        check(&policy, policy.tool(tool).unwrap(), terms, &self::maker(maker))
+    };
     assert_eq!(make("refund", &terms(8 * 3_600, 50), &["leads"]), Ok(()));
     assert_eq!(make("refund", &terms(8 * 3_600 + 1, 50), &["leads"]), Err(TooWide::TooLong));
     assert_eq!(make("refund", &terms(60, 51), &["leads"]), Err(TooWide::TooManyUses));
@@ -211,7 +217,7 @@ fn offered(policy: &Policy, tool: &str, lifts: &Lifts, args: Value) -> Vec<Offer
     let call = call(tool, args.clone());
     let judgement = judge(policy, &call, &Facts::default(), START);
     assert_eq!(judgement.verdict, Verdict::RequireApproval, "{judgement:?}");
-    let maker = groups(&["leads"]);
+    let maker = maker(&["leads"]);
     offers(policy, policy.tool(tool).unwrap(), lifts, &object(args), &judgement.resolved, &maker)
 }
 
@@ -318,4 +324,14 @@ fn arguments_that_no_bounded_condition_describes_are_not_offered_again() {
         offered(&policy, "mail", &Lifts::the_default(), json!({ "to": ["a@x.example"], "body": "x".repeat(1_500) }));
     let scopes: Vec<_> = offers.into_iter().map(|offer| offer.scope).collect();
     assert_eq!(scopes, [OfferScope::SameTarget, OfferScope::Everything]);
+}
+
+#[test]
+fn who_asks_makes_no_grant_and_none_of_theirs_counts() {
+    let policy = policy(POLICY);
+    let asks = Maker { asks: true, ..maker(&["leads"]) };
+    let terms = Terms { lifts: Lifts::the_default(), ttl: Duration::from_secs(60), max_uses: 1 };
+    assert_eq!(check(&policy, policy.tool("refund").unwrap(), &terms, &asks), Err(TooWide::Excluded));
+    let standing = StandingGrant { maker: Some(asks), ..grant(Lifts::the_default()) };
+    assert_eq!(decided("refund", refund(50), standing, |_| {}), NOBODY);
 }

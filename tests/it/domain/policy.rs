@@ -8,3 +8,4 @@ mod lint;
 mod lookup;
 mod manifest;
 mod schema;
+mod terms;

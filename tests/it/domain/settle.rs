@@ -69,6 +69,7 @@ fn facts() -> SettleFacts {
         limits: BTreeMap::new(),
         grants: Vec::new(),
         joins: false,
+        requesters: voters(&[]),
     }
 }
 
@@ -136,6 +137,16 @@ fn a_requirement_that_nobody_could_ever_meet_is_a_denial() {
     }
     // What asks nobody needs nobody.
     assert_eq!(outcome(&settled("look", &SettleFacts { voters: voters(&[]), ..facts() })).0, Verdict::Allow);
+}
+
+#[test]
+fn who_asks_helps_to_meet_a_requirement_only_where_it_says_so() {
+    let facts = SettleFacts { voters: voters(&[&["support"]]), requesters: voters(&[&["finance"]]), ..facts() };
+    assert_eq!(outcome(&settled("send", &facts)), (Verdict::Deny, ReasonCode::NoReviewer));
+    let allowing = POLICY.replace("approval = {", "approval = { allow_self_approval = true,");
+    let policy = policy(&allowing);
+    let decision = settle(&policy, judged(&policy, "send"), &facts, START);
+    assert_eq!(outcome(&decision), (Verdict::RequireApproval, ReasonCode::Rule));
 }
 
 #[test]

@@ -197,8 +197,8 @@ async fn the_tools_of_an_agent_are_listed_with_the_hints_that_clients_know() {
     let body = service.get("other-bot", "/tools").await.json();
     let names: Vec<&str> =
         body["items"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["delete_customer", "get_order"]);
-    let order = &body["items"][1];
+    assert_eq!(names, ["delete_customer", "format_disk", "get_order"]);
+    let order = &body["items"][2];
     assert_eq!(order["risk"], "read");
     assert_eq!(order["may_require_approval"], false);
     assert_eq!(order["inputSchema"]["required"], json!(["order_id"]));
@@ -206,6 +206,6 @@ async fn the_tools_of_an_agent_are_listed_with_the_hints_that_clients_know() {
         order["annotations"],
         json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": false, "openWorldHint": false })
     );
-    assert_eq!(body["items"][0]["annotations"]["destructiveHint"], true);
+    assert_eq!(body["items"][1]["annotations"]["destructiveHint"], true);
     assert_eq!(decision("approve")["args_hash"], DELETION_HASH);
 }

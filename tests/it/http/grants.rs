@@ -51,7 +51,7 @@ async fn a_grant_wider_than_allowed_is_403_with_the_reason_and_recorded() {
     for (more, reason) in [
         (json!({ "ttl": "9h" }), "8h"),
         (json!({ "max_uses": 51 }), "50"),
-        (json!({ "tool": "delete_customer", "when": "true" }), "grantable"),
+        (json!({ "agent": "other-bot", "tool": "format_disk", "when": "true" }), "grantable"),
         (json!({ "agent": "other-bot" }), "may not use"),
     ] {
         let answer = make(&service, more).await;

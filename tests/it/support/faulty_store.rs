@@ -13,7 +13,7 @@ use countersign::{
         Tx,
     },
     domain::{
-        approval::state::Approval,
+        approval::{confirmation::Confirmation, state::Approval},
         audit::{
             chain::{Head, SealedEntry},
             entry::Entry,
@@ -23,7 +23,7 @@ use countersign::{
         canon::json::ArgsHash,
         facts::StandingDenial,
         grant::{Grant, GrantRecord, Revocation},
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
         limit::{Measure, Tally},
         policy::PolicyVersion,
@@ -274,6 +274,18 @@ impl Tx for FaultyTx {
 
     async fn update_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
         self.tx.update_approval(approval).await
+    }
+
+    async fn confirmation(
+        &mut self,
+        approval: ApprovalId,
+        reviewer: &ReviewerName,
+    ) -> Result<Option<Confirmation>, StoreError> {
+        self.tx.confirmation(approval, reviewer).await
+    }
+
+    async fn put_confirmation(&mut self, confirmation: &Confirmation) -> Result<(), StoreError> {
+        self.tx.put_confirmation(confirmation).await
     }
 
     async fn attach_call(&mut self, call: &CallKey, approval: ApprovalId) -> Result<(), StoreError> {

@@ -58,7 +58,7 @@ approval_ttl = "4h"
 tools = ["get_order", "add_note", "issue_refund", "delete_customer", "read_file"]
 
 [agents.other-bot]
-tools = ["get_order", "delete_customer"]
+tools = ["get_order", "delete_customer", "format_disk"]
 
 [tools.get_order]
 risk = "read"
@@ -87,7 +87,7 @@ verdict = "deny"
 reason = "no refund is that large"
 
 [tools.delete_customer]
-risk = "destructive"
+risk = "send"
 parameters = { type = "object", required = ["customer"], properties = { customer = { type = "string" } } }
 
 [tools.read_file]
@@ -105,13 +105,14 @@ risk = "destructive"
 parameters = { type = "object", properties = {} }
 "#;
 
-/// Who has a key, and for what. `ghost` is no entry of the reviewers.
-const HOLDERS: [(&str, Role); 8] = [
+/// Who has a key, and for what. `ghost` is no entry of the reviewers, and `cleo` only where a test makes her one.
+const HOLDERS: [(&str, Role); 9] = [
     ("bot", Role::Agent),
     ("other-bot", Role::Agent),
     ("writer", Role::Orchestrator),
     ("ana", Role::Reviewer),
     ("ben", Role::Reviewer),
+    ("cleo", Role::Reviewer),
     ("ghost", Role::Reviewer),
     ("iris", Role::Auditor),
     ("root", Role::Admin),
@@ -139,6 +140,32 @@ impl Service {
 
     /// A service with other settings.
     pub(crate) async fn start_with(change: impl FnOnce(&mut HttpSettings)) -> Self {
+        Self::start_for(vec![reviewer("ana", &["leads"]), reviewer("ben", &[])], change).await
+    }
+
+    /// A service with these reviewers, under this policy.
+    pub(crate) async fn under(policy: &str, reviewers: Vec<ReviewerEntry>) -> Self {
+        let service = Self::start_for(reviewers, |_| {}).await;
+        service.accept(policy).await;
+        service
+    }
+
+    /// The same service after a restart with these reviewers, under this policy.
+    pub(crate) async fn restarted(self, policy: &str, reviewers: Vec<ReviewerEntry>) -> Self {
+        let service = Self::on(self.store, self._folder, reviewers, |_| {});
+        service.keys.replace(service.store.keys().await.unwrap());
+        service.accept(policy).await;
+        service
+    }
+
+    /// Lets another policy decide.
+    pub(crate) async fn accept(&self, policy: &str) {
+        let files = [SourceFile { path: "policy.toml".to_owned(), text: policy.to_owned() }];
+        let loaded = Policy::load(&files).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        self.app.accept_policy(loaded.policy, &files).await.unwrap();
+    }
+
+    async fn start_for(reviewers: Vec<ReviewerEntry>, change: impl FnOnce(&mut HttpSettings)) -> Self {
         let folder = TempDir::new().unwrap();
         let connected = storage::connect(&sqlite_url(&folder), ConnectOptions { max_connections: 4 }).await.unwrap();
         connected.migrate().await.unwrap();
@@ -147,7 +174,7 @@ impl Service {
             let key = keys::record(holder, role);
             create_key(&store, &Actor::service(), &key, START).await.unwrap();
         }
-        let service = Self::on(store, folder, change);
+        let service = Self::on(store, folder, reviewers, change);
         service.keys.replace(service.store.keys().await.unwrap());
         service.app.record_policy(&policy_files()).await.unwrap();
         service
@@ -173,12 +200,17 @@ impl Service {
 
     /// A service whose store is broken in this way, with other settings.
     pub(crate) fn on_broken(store: BrokenStore, change: impl FnOnce(&mut HttpSettings)) -> Self {
-        let service = Self::on(Arc::new(store), TempDir::new().unwrap(), change);
+        let service = Self::on(Arc::new(store), TempDir::new().unwrap(), vec![reviewer("ana", &["leads"])], change);
         service.keys.replace(HOLDERS.map(|(holder, role)| keys::record(holder, role)));
         service
     }
 
-    fn on(store: SharedStore, folder: TempDir, change: impl FnOnce(&mut HttpSettings)) -> Self {
+    fn on(
+        store: SharedStore,
+        folder: TempDir,
+        reviewers: Vec<ReviewerEntry>,
+        change: impl FnOnce(&mut HttpSettings),
+    ) -> Self {
         let clock = Arc::new(ManualClock::new());
         let (log, writer) = DecisionLog::new(Arc::clone(&store));
         let app = Arc::new(App::new(Parts {
@@ -190,7 +222,7 @@ impl Service {
             lookups: Arc::new(Outbound::new(credentials())),
             log,
             policy: Policy::load(&policy_files()).unwrap().policy,
-            reviewers: ReviewerDirectory::new([reviewer("ana", &["leads"]), reviewer("ben", &[])]).unwrap(),
+            reviewers: ReviewerDirectory::new(reviewers).unwrap(),
             settings: Settings { public_url: PUBLIC_URL.to_owned(), claim_lease: LEASE },
         }));
         let keys = Arc::new(KeyRing::default());
@@ -293,7 +325,8 @@ fn policy_files() -> [SourceFile; 1] {
     [SourceFile { path: "policy.toml".to_owned(), text: POLICY.to_owned() }]
 }
 
-fn reviewer(name: &str, groups: &[&str]) -> ReviewerEntry {
+/// An entry of the reviewers.
+pub(crate) fn reviewer(name: &str, groups: &[&str]) -> ReviewerEntry {
     ReviewerEntry {
         name: ReviewerName::parse(name).unwrap(),
         groups: groups.iter().map(|group| GroupName::parse(group).unwrap()).collect::<BTreeSet<_>>(),

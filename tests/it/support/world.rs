@@ -19,7 +19,7 @@ use countersign::{
         keys,
         ports::{Entropy, EntryFilter, SharedStore},
         report_outcome::OutcomeReport,
-        review::{ReviewDecision, ReviewedApproval},
+        review::{Decided, ReviewDecision, ReviewedApproval},
     },
     auth::{
         api_key::ApiKeyText,
@@ -198,7 +198,7 @@ pub(crate) struct World {
     calls: Arc<AtomicU32>,
 }
 
-/// The text of the key of `billing-bot`, `other-bot`, `ana` or `bo`.
+/// The text of the key of `billing-bot`, `other-bot`, `ana`, `bo` or `cy`.
 pub(crate) fn key_text(name: &str) -> ApiKeyText {
     let mut entropy = [0; 32];
     entropy[..name.len()].copy_from_slice(name.as_bytes());
@@ -276,8 +276,13 @@ impl World {
     async fn with(database: Arc<Database>, setup: Setup) -> Self {
         let storage = TestStore::new(database.url.clone()).await;
         let store = storage.store();
-        let keys =
-            [("billing-bot", Role::Agent), ("other-bot", Role::Agent), ("ana", Role::Reviewer), ("bo", Role::Reviewer)];
+        let keys = [
+            ("billing-bot", Role::Agent),
+            ("other-bot", Role::Agent),
+            ("ana", Role::Reviewer),
+            ("bo", Role::Reviewer),
+            ("cy", Role::Reviewer),
+        ];
         for (name, role) in keys {
             keys::create_key(&store, &Actor::service(), &key_of(name, role), START).await.unwrap();
         }
@@ -344,6 +349,11 @@ impl World {
         }
     }
 
+    /// `cy`, who has a key, and groups where the setup says so.
+    pub(crate) fn cy(&self) -> ReviewerCaller {
+        reviewer("cy", self.app.reviewers())
+    }
+
     /// A new call of `billing-bot`, to be sent as it is or changed first.
     pub(crate) fn call(&self, tool: &str, args: Value) -> DecideRequest {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
@@ -401,7 +411,7 @@ impl World {
     }
 
     pub(crate) async fn approve(&self, by: &ReviewerCaller, approval: &Approval) -> Result<ReviewedApproval, Error> {
-        self.app.decide_approval(by, approval.id, &decision(approval, true, None)).await
+        self.app.decide_approval(by, approval.id, &decision(approval, true, None)).await.map(counted)
     }
 
     pub(crate) async fn deny(
@@ -410,7 +420,7 @@ impl World {
         approval: &Approval,
         message: Option<&str>,
     ) -> Result<ReviewedApproval, Error> {
-        self.app.decide_approval(by, approval.id, &decision(approval, false, message)).await
+        self.app.decide_approval(by, approval.id, &decision(approval, false, message)).await.map(counted)
     }
 
     /// `billing-bot` claims.
@@ -459,6 +469,12 @@ impl World {
         self.storage.execute(&format!("{before}; {statement}")).await.unwrap();
     }
 
+    /// Lets the run work for somebody.
+    pub(crate) async fn on_behalf_of(&self, identity: &str) {
+        let statement = format!("update runs set on_behalf_of = '{identity}' where run_id = '{RUN}'");
+        self.storage.execute(&statement).await.unwrap();
+    }
+
     /// Lets another policy decide.
     pub(crate) async fn accept(&self, text: &str) {
         self.app.accept_policy(policy(text), &files(text)).await.unwrap();
@@ -505,7 +521,14 @@ pub(crate) fn decision(approval: &Approval, approve: bool, message: Option<&str>
         reason: None,
         message_to_agent: message.map(str::to_owned),
         grant: None,
+        confirmation: None,
     }
+}
+
+/// What a decision that counts came to.
+#[track_caller]
+pub(crate) fn counted(decided: Decided) -> ReviewedApproval {
+    if let Decided::Counted(reviewed) = decided { *reviewed } else { panic!("not counted: {decided:?}") }
 }
 
 #[track_caller]

@@ -146,6 +146,16 @@ impl<'t> Table<'t> {
         })
     }
 
+    /// A string, or a list of them; none may be blank.
+    pub(super) fn text_or_texts(&mut self, key: &'static str, faults: &mut Faults<'_>) -> Option<At<Vec<At<String>>>> {
+        let is_list = self.entries.iter().any(|entry| entry.key.get_ref() == key && entry.value.get_ref().is_array());
+        if is_list {
+            return self.texts(key, faults);
+        }
+        let text = self.text(key, faults)?;
+        Some(At { at: text.at.clone(), value: vec![text] })
+    }
+
     /// A table, as JSON.
     pub(super) fn json_table(&mut self, key: &'static str, faults: &mut Faults<'_>) -> Option<Document> {
         let entry = self.take(key)?;

@@ -21,7 +21,8 @@ risk = "read"
 labels = ["untrusted-content"]
 parameters = { type = "object", required = ["page"], properties = { page = { type = "string" } } }
 [tools.erase]
-risk = "destructive"
+risk = "draft"
+default = "require_approval"
 labels = ["private-data"]
 parameters = { type = "object" }
 [tools.message]

@@ -422,17 +422,8 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
     let rule =
         |approval: &str| with_rule("args.n > 1", "require_approval", "") + &format!("approval = {{ {approval} }}\n");
     let texts = [
-        with_tool("[agents.bot]\ntools = [\"t\"]\nowner = \"ana\"\n"),
-        with_tool("approval = { double_confirm = true }\n"),
-        with_tool("approval = { quorum = 2 }\n"),
-        rule("quorum = 2"),
-        rule("reviewers = [\"a\", \"b\"]"),
-        rule("grace = \"1m\""),
         rule("decide_in = \"web\""),
         rule("step_up = true"),
-        rule("allow_self_approval = true"),
-        rule("escalate = [\"a\"]"),
-        rule("escalate_after = \"1h\""),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", writeOnly = true } } }\n".to_owned(),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", x-secret = true } } }\n".to_owned(),
     ];

@@ -75,11 +75,16 @@ fn texts_that_look_anchored_and_are_not_are_told() {
 #[test]
 fn a_destructive_tool_that_is_loosened_is_told() {
     assert_warned(
-        "[tools.t]\nrisk = \"destructive\"\nparameters = {}\ndefault = \"allow_audited\"\n",
+        "[tools.t]\nrisk = \"destructive\"\nparameters = {}\ndefault = \"allow_audited\"\napproval = { grace = \"1m\" }\n",
         "without an approval",
     );
-    assert_warned(&with_rules("destructive", &[("a", "args.n > 1", "allow")]), "loosens the destructive tool");
-    assert_silent(&with_rules("destructive", &[("a", "args.n > 1", "deny")]));
+    let with_grace = |verdict| {
+        let rules = with_rules("destructive", &[("a", "args.n > 1", verdict)]);
+        rules.replace("risk =", "approval = { grace = \"1m\" }\nrisk =")
+    };
+    assert_warned(&with_grace("allow"), "loosens the destructive tool");
+    assert_silent(&with_grace("deny"));
+    assert_warned(&with_rules("destructive", &[("a", "args.n > 1", "deny")]), "can be claimed at once");
 }
 
 #[test]

@@ -16,12 +16,12 @@ base = "/srv/w"
 never = ["*.lock"]
 
 [tools.crm_delete]
-risk = "destructive"
+risk = "send"
 aliases = ["crm.delete"]
 parameters = { type = "object", required = ["id"], properties = { id = { type = "string" } } }
 
 [tools.billing_delete]
-risk = "destructive"
+risk = "send"
 aliases = ["billing.delete"]
 parameters = { type = "object", required = ["id"], properties = { id = { type = "string" } } }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use countersign::{
-    app::ports::{ApprovalFilter, SharedStore},
+    app::ports::{ApprovalFilter, Onlooker, SharedStore},
     domain::{
         approval::{
+            confirmation::Confirmation,
             outcome::{Report, ReportedStatus, SettledStatus},
             state::{Approval, Canceller, ServiceDenial, State, StateName},
         },
@@ -33,6 +34,8 @@ super::on_both_engines! {
     approvals_are_listed_by_any_filter,
     pages_go_from_the_newest_approval_to_the_oldest,
     a_reviewer_sees_what_names_a_group_of_theirs_or_none,
+    an_escalated_group_sees_from_its_moment_on_and_an_owner_at_once,
+    the_last_confirmation_of_a_reviewer_is_kept_and_spent,
     calls_that_wait_for_a_lock_see_what_was_committed_before_them,
 }
 
@@ -295,14 +298,53 @@ async fn a_reviewer_sees_what_names_a_group_of_theirs_or_none(test: TestStore) {
         (approval_for(&[]), approval_for(&["finance"]), approval_for(&["finance", "support-leads"]));
     insert(&test, &[&anyone, &finance, &both]).await;
     let store = test.store();
-    let seen = async |groups: &[&str]| {
-        let visible_to = Some(groups.iter().map(|group| (*group).to_owned()).collect::<BTreeSet<_>>());
-        store.approvals(&ApprovalFilter { visible_to, ..ApprovalFilter::default() }, None, 10).await.unwrap()
-    };
+    let seen = async |groups: &[&str]| store.approvals(&looking(groups, &[], 0), None, 10).await.unwrap();
     assert_eq!(seen(&["finance"]).await, [both.clone(), finance, anyone.clone()]);
     assert_eq!(seen(&["support-leads", "x"]).await, [both, anyone.clone()]);
     assert_eq!(seen(&["x"]).await, vec![anyone.clone()]);
     assert_eq!(seen(&[]).await, [anyone]);
+}
+
+async fn an_escalated_group_sees_from_its_moment_on_and_an_owner_at_once(test: TestStore) {
+    let mut escalating = approval_for(&["finance"]);
+    let hour = std::time::Duration::from_secs(3_600);
+    escalating.requirement.escalation = [("managers".to_owned(), hour), ("finance".to_owned(), hour)].into();
+    let mut open = approval_for(&["finance"]);
+    open.requirement.anyone = 2;
+    insert(&test, &[&escalating, &open]).await;
+    let store = test.store();
+    let seen = async |filter: ApprovalFilter| store.approvals(&filter, None, 10).await.unwrap();
+    assert_eq!(seen(looking(&["managers"], &[], 3_599)).await, [open.clone()]);
+    assert_eq!(seen(looking(&["managers"], &[], 3_600)).await, [open.clone(), escalating.clone()]);
+    assert_eq!(seen(looking(&["finance"], &[], 0)).await, [open.clone(), escalating.clone()]);
+    assert_eq!(seen(looking(&[], &["billing-bot"], 0)).await, [open.clone(), escalating]);
+    assert_eq!(seen(looking(&[], &["other-bot"], 9_999)).await, [open]);
+}
+
+async fn the_last_confirmation_of_a_reviewer_is_kept_and_spent(test: TestStore) {
+    let (one, other) = (approval(), approval());
+    insert(&test, &[&one, &other]).await;
+    let new = |text| Confirmation::new(one.id, reviewer("ana"), "sha256:0".to_owned(), text, at(0));
+    test.commit(async |tx| {
+        assert_eq!(tx.confirmation(one.id, &reviewer("ana")).await, Ok(None));
+        tx.put_confirmation(&new("first")).await.unwrap();
+        tx.put_confirmation(&new("second")).await.unwrap();
+        assert_eq!(tx.confirmation(one.id, &reviewer("ana")).await, Ok(Some(new("second"))));
+        assert_eq!(tx.confirmation(one.id, &reviewer("bob")).await, Ok(None));
+        assert_eq!(tx.confirmation(other.id, &reviewer("ana")).await, Ok(None));
+        let spent = new("second").spend("second", at(2)).unwrap();
+        tx.put_confirmation(&spent).await.unwrap();
+        assert_eq!(tx.confirmation(one.id, &reviewer("ana")).await, Ok(Some(spent)));
+        tx.append(bare_entry());
+    })
+    .await;
+}
+
+/// What somebody in these groups, who owns these agents, sees so many seconds after the start.
+fn looking(groups: &[&str], agents: &[&str], seconds: u64) -> ApprovalFilter {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
+    let onlooker = Onlooker { groups: texts(groups), agents: texts(agents), now: at(seconds) };
+    ApprovalFilter { visible_to: Some(onlooker), ..ApprovalFilter::default() }
 }
 
 async fn calls_that_wait_for_a_lock_see_what_was_committed_before_them(test: TestStore) {
