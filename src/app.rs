@@ -16,7 +16,7 @@ use crate::domain::{
     },
     call::{CallKey, ToolCall},
     canon::path::PathFinding,
-    facts::Facts,
+    facts::{Facts, RunFacts},
     identity::{Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
     policy::{Policy, Tool},
@@ -24,6 +24,7 @@ use crate::domain::{
     time::Timestamp,
 };
 
+pub mod agents;
 pub mod audit_log;
 pub mod checkpoints;
 pub mod claim_call;
@@ -43,10 +44,13 @@ pub mod policies;
 pub mod ports;
 pub mod report_outcome;
 pub mod review;
+pub mod runs;
+mod trusted_texts;
 
 use audit_log::DecisionLog;
 use error::Error;
 use ports::{Clock, Entropy, LookupClient, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
+use trusted_texts::TrustedTexts;
 
 /// What every use case works with.
 pub struct App {
@@ -57,6 +61,7 @@ pub struct App {
     paths: Arc<dyn PathResolver>,
     lookups: Arc<dyn LookupClient>,
     log: DecisionLog,
+    texts: TrustedTexts,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
     settings: Settings,
@@ -138,6 +143,7 @@ impl App {
             paths: parts.paths,
             lookups: parts.lookups,
             log: parts.log,
+            texts: TrustedTexts::default(),
             policy: ArcSwap::from_pointee(parts.policy),
             reviewers: parts.reviewers,
             settings: parts.settings,
@@ -175,18 +181,23 @@ impl App {
         if questions.is_empty() { BTreeMap::new() } else { self.paths.find(questions).await }
     }
 
-    /// Locks the agent and the run of a call: the run, and everything `judge` needs to know.
+    /// Locks the agent and the run of a call of `tool`: the run, and everything `judge` needs to know.
     async fn facts_under_locks(
         &self,
         tx: &mut dyn Tx,
         call: &CallKey,
+        tool: Option<&Tool>,
         paths: BTreeMap<String, PathFinding>,
     ) -> Result<(Facts, Run), Error> {
         let standing = tx.lock_agent(&call.agent).await?;
         let run = tx.lock_run(&RunKey::of(call)).await?;
         let above: Vec<_> = run.agents_above().collect();
         let agent_paused = standing.paused || !above.is_empty() && tx.any_paused(&above).await?;
-        Ok((Facts { agent_paused, run: Some(run.facts()), paths }, run))
+        let request = match tool {
+            Some(tool) if tool.reads_request() => Some(self.trusted_request(&run).await?),
+            Some(_) | None => None,
+        };
+        Ok((Facts { agent_paused, run: Some(RunFacts { request, ..run.facts() }), paths }, run))
     }
 
     /// Adds what `tool` touches to what the run's family has touched: it was permitted in this transaction.

@@ -15,6 +15,7 @@ pub mod judge;
 pub mod limit;
 pub mod lookup;
 pub mod policy;
+pub mod requested;
 pub mod review;
 pub mod run;
 pub mod settle;

@@ -13,7 +13,27 @@ alter table runs add column on_behalf_of text;
 alter table runs add column labels text not null default '[]';
 -- Digests of payloads, the oldest first.
 alter table runs add column requests text not null default '[]';
+-- How long those texts are together, in bytes.
+alter table runs add column requested_bytes integer not null default 0;
+-- The one among them that the run was declared with.
+alter table runs add column request blob;
 -- How it ended, as JSON; null while it has not.
 alter table runs add column ending text;
+-- The turn that a worker took up, how much was held in it by then, and until when no other worker gets it (null: for
+-- good).
+alter table runs add column lease_turn integer;
+alter table runs add column lease_mark integer;
+alter table runs add column lease_until integer;
 
 create index runs_family on runs (head_agent, head_run) where head_run is not null;
+
+-- What a stack wrote down of a run that waits: its own bytes.
+create table parked_runs (
+    agent text not null,
+    run_id text not null,
+    content_type text not null,
+    etag text not null,
+    body blob not null,
+    primary key (agent, run_id),
+    foreign key (agent, run_id) references runs (agent, run_id)
+) strict, without rowid;

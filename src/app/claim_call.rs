@@ -94,8 +94,8 @@ impl App {
             let paths = self.found_paths(&policy, &call).await;
             let lookups = self.lookups_for_claim(&policy, &held, presented).await;
             let mut tx = self.store.begin().await?;
-            let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, paths).await?;
             let tool = policy.tool(&call.tool);
+            let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, tool, paths).await?;
             // What the arguments resolved to depends on neither time nor context.
             let resolved = judge(&policy, &call, &facts, self.now()).resolved;
             let counted = self.locked_limits(tx.as_mut(), tool, &call, &run, &resolved).await?;

@@ -267,7 +267,8 @@ impl App {
         outside: Outside<'_>,
     ) -> Result<Option<DecideAnswer>, Error> {
         let key = &request.call.key;
-        let (facts, run) = self.facts_under_locks(tx.as_mut(), key, outside.paths.clone()).await?;
+        let tool = policy.tool(&request.call.tool);
+        let (facts, run) = self.facts_under_locks(tx.as_mut(), key, tool, outside.paths.clone()).await?;
         // Read with the locks in hand: the wait for them must not let anything pass that ran out meanwhile.
         let now = self.now();
         let judged = Judged { lookups: outside.lookups, ..Judged::new(policy, request, facts, now) };

@@ -1,6 +1,9 @@
 //! Everything a use case can answer instead of its result. `http::error` maps it, in one place.
 
-use super::ports::{EntropyError, SigningError, StoreError};
+use super::{
+    ports::{EntropyError, SigningError, StoreError},
+    runs::RunRefused,
+};
 use crate::domain::{
     approval::{confirmation::ConfirmationFault, state::Refused},
     canon::json::ArgsHash,
@@ -86,6 +89,9 @@ pub enum Error {
     /// The approval does not offer the grant that the decision takes.
     #[error("the approval does not offer this grant")]
     OfferGone,
+    /// Something stands in the way of what was to be done to a run.
+    #[error(transparent)]
+    Run(#[from] RunRefused),
     /// What was asked for cannot be done with these values.
     #[error("{0}")]
     Invalid(String),

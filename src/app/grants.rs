@@ -345,8 +345,8 @@ impl App {
         let (State::Pending { .. }, Some(tool)) = (&approval.state, policy.tool(&approval.tool)) else {
             return Ok(None);
         };
-        // Locked only to be read: the transaction is dropped.
-        let run = self.store.begin().await?.lock_run(&RunKey::of(&approval.call)).await?;
+        let Some(known) = self.store.run(&RunKey::of(&approval.call), self.now()).await? else { return Ok(None) };
+        let run = known.run;
         let Some(maker) = self.maker(&reviewer.name, policy, &run).filter(|_| run.ended.is_none()) else {
             return Ok(None);
         };
@@ -404,17 +404,27 @@ impl App {
         let Some(tool) = policy.tool(&call.tool).filter(|tool| tool.grantable) else { return Ok(Vec::new()) };
         let now = self.now();
         let counted = CountedCall { key: &call.key, args_hash: call.args.hash() };
-        let standing = tx.lock_grants(&counted, &tool.name, now).await?.into_iter().map(|record| {
-            let GrantRecord { grant, uses, .. } = record;
+        let live = tx.lock_grants(&counted, &tool.name, now).await?;
+        let compiled = live.into_iter().map(|GrantRecord { grant, uses, .. }| {
             let condition = grant.when.as_ref().and_then(|when| policy.grant_condition(tool, when).ok());
-            StandingGrant {
-                id: grant.id,
-                expires_at: grant.expires_at,
-                uses_left: grant.max_uses.saturating_sub(uses),
-                maker: self.maker(&grant.maker, policy, run),
-                condition: state(condition.as_ref(), policy, call, judgement, facts, now),
-                lifts: grant.lifts,
-            }
+            (grant, uses, condition)
+        });
+        let compiled: Vec<(Grant, u32, Option<Condition>)> = compiled.collect();
+        let asks_request = |condition: &Condition| condition.reads().requested;
+        let mut facts = facts.clone();
+        if let Some(known) = facts.run.as_mut().filter(|known| known.request.is_none())
+            && compiled.iter().any(|(_, _, condition)| condition.as_ref().is_some_and(asks_request))
+        {
+            // No rule of the tool asked what the human asked, but a grant does.
+            known.request = Some(self.trusted_request(run).await?);
+        }
+        let standing = compiled.into_iter().map(|(grant, uses, condition)| StandingGrant {
+            id: grant.id,
+            expires_at: grant.expires_at,
+            uses_left: grant.max_uses.saturating_sub(uses),
+            maker: self.maker(&grant.maker, policy, run),
+            condition: state(condition.as_ref(), policy, call, judgement, &facts, now),
+            lifts: grant.lifts,
         });
         Ok(standing.collect())
     }

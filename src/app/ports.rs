@@ -35,7 +35,7 @@ use crate::domain::{
     limit::{Measure, Tally},
     lookup::{LookupRequest, LookupResults},
     policy::PolicyVersion,
-    run::{Run, RunKey},
+    run::{KnownRun, ParkedTag, Run, RunKey, RunLease},
     subject::Subject,
     time::Timestamp,
     verdict::Verdict,
@@ -213,6 +213,24 @@ pub enum GroupAppend {
 pub struct AgentStanding {
     /// It may use no tool until it is resumed.
     pub paused: bool,
+}
+
+/// What a stack wrote down of a run that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// What it is.
+    pub tag: ParkedTag,
+    /// Its bytes.
+    pub body: Vec<u8>,
+}
+
+/// Which runs of an agent to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only those that have ended, or only those that have not.
+    pub ended: Option<bool>,
+    /// Only those with a call that is or was held.
+    pub held: bool,
 }
 
 /// The memory of an answer, for the same request sent again (design section 6.1).
@@ -443,6 +461,28 @@ pub trait Store: Send + Sync {
         limit: u32,
     ) -> Result<Vec<GrantRecord>, StoreError>;
 
+    /// A run that was declared, held a call or has touched something, as it stands.
+    async fn run(&self, run: &RunKey, now: Timestamp) -> Result<Option<KnownRun>, StoreError>;
+
+    /// Such runs of an agent, by their ids, those behind `after` when given.
+    async fn runs(
+        &self,
+        agent: &AgentId,
+        filter: RunFilter,
+        after: Option<&RunId>,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<KnownRun>, StoreError>;
+
+    /// What is parked for a run.
+    async fn parked(&self, run: &RunKey) -> Result<Option<Parked>, StoreError>;
+
+    /// The decisions about the calls of one turn, newest first.
+    async fn decisions_of_turn(&self, run: &RunKey, turn: u32, limit: u32) -> Result<Vec<SealedEntry>, StoreError>;
+
+    /// The outcomes that were reported for these decisions, of those whose calls were never held.
+    async fn decision_outcomes(&self, decisions: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError>;
+
     /// A payload; `None` when it was erased or never kept.
     async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError>;
 
@@ -479,6 +519,37 @@ pub trait Tx: Send {
 
     /// Stores what the family has touched, at its locked head.
     async fn set_labels(&mut self, head: &RunKey, labels: &BTreeSet<String>) -> Result<(), StoreError>;
+
+    /// A locked run with everything that tells where it stands.
+    async fn known_run(&mut self, run: &RunKey, now: Timestamp) -> Result<KnownRun, StoreError>;
+
+    /// Stores what is known of a locked run itself: all but what is its family's. Something must be appended in the same
+    /// transaction when it ends or comes under another, for the guards of [`Store::append_decisions`].
+    async fn update_run(&mut self, run: &Run) -> Result<(), StoreError>;
+
+    /// Stores what the family's humans asked, at its locked head.
+    async fn set_requests(&mut self, run: &Run) -> Result<(), StoreError>;
+
+    /// Every known run with this id of one of these agents.
+    async fn runs_named(&mut self, run: &RunId, agents: &[&AgentId]) -> Result<Vec<RunKey>, StoreError>;
+
+    /// Every run of a family but its head, which is locked, and so are they.
+    async fn below_head(&mut self, head: &RunKey) -> Result<Vec<Run>, StoreError>;
+
+    /// Keeps that a worker took a locked run up.
+    async fn set_run_lease(&mut self, run: &RunKey, lease: RunLease) -> Result<(), StoreError>;
+
+    /// Keeps a stack's bytes for a locked run, in place of those before.
+    async fn park(&mut self, run: &RunKey, parked: &Parked) -> Result<(), StoreError>;
+
+    /// Pauses a locked agent, or lets it go on. Something must be appended in the same transaction.
+    async fn set_pause(&mut self, agent: &AgentId, pause: Option<(Timestamp, &str)>) -> Result<(), StoreError>;
+
+    /// The approvals of these runs that are stored as pending or approved, locked in the order of their ids.
+    async fn open_of_runs(&mut self, runs: &[RunKey]) -> Result<Vec<Approval>, StoreError>;
+
+    /// The same of all runs of an agent, and of those below any of them.
+    async fn open_under_agent(&mut self, agent: &AgentId) -> Result<Vec<Approval>, StoreError>;
 
     /// The grants for this run and tool that are not revoked and not expired at `now`, locked, the oldest first. Of the
     /// uses of each, this very call is left out.

@@ -81,6 +81,8 @@ pub struct ReviewedApproval {
     pub identical: Vec<OpenTwin>,
     /// The grants that whoever asks may take with an approve.
     pub offers: Vec<GrantOffer>,
+    /// The runs that the call's run was started by, the nearest first.
+    pub above: Vec<RunKey>,
 }
 
 /// An earlier or later call on the same business key.
@@ -409,6 +411,8 @@ impl App {
             None => Vec::new(),
         };
         let now = self.now();
+        let run = self.store.run(&RunKey::of(&approval.call), now).await?;
+        let above = run.map(|known| known.run.ancestors).unwrap_or_default();
         let agent = &approval.call.agent;
         // One more, for it may be open itself.
         let twins = self.store.open_twins(agent, &approval.tool, approval.args_hash, now, MOST_BESIDE + 1).await?;
@@ -425,6 +429,7 @@ impl App {
             rationale,
             same_subject,
             identical,
+            above,
             offers: Vec::new(),
         })
     }

@@ -296,6 +296,14 @@ fn line(entry: &Entry) -> Option<String> {
         | EventKind::GrantRevoked
         | EventKind::GrantUsed
         | EventKind::RequestRefused
+        | EventKind::RunDeclared
+        | EventKind::RunRequested
+        | EventKind::RunEnded
+        | EventKind::RunStopped
+        | EventKind::RunParked
+        | EventKind::RunResumed
+        | EventKind::AgentPaused
+        | EventKind::AgentResumed
         | EventKind::PolicyLoaded
         | EventKind::PolicyRefused => entry.event.to_string(),
         EventKind::RequestUnauthenticated
@@ -304,7 +312,8 @@ fn line(entry: &Entry) -> Option<String> {
         | EventKind::KeyRevoked => return None,
     };
     let tool = entry.tool.as_deref().map(visible).unwrap_or_default();
-    let run = entry.call.as_ref().map(|call| call.run.to_string()).unwrap_or_default();
+    let run = entry.call.as_ref().map(|call| &call.run).or(entry.run.as_ref());
+    let run = run.map(ToString::to_string).unwrap_or_default();
     let code = entry.code.as_ref().map(|code| format!("{code} ")).unwrap_or_default();
     let why = match &entry.reason {
         Some(reason) => visible(reason),

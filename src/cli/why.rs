@@ -96,6 +96,8 @@ fn entry_as_text(explained: &ExplainedEntry) -> String {
         request_id,
         actor,
         call,
+        agent,
+        run,
         tool,
         decision,
         approval,
@@ -119,6 +121,8 @@ fn entry_as_text(explained: &ExplainedEntry) -> String {
         .as_ref()
         .map(|call| format!("{} of run {}, turn {}, by agent {}", call.tool_use_id, call.run, call.turn, call.agent));
     lines.some("call", call.as_deref());
+    lines.some("agent", agent.as_ref().map(|agent| agent.as_str()));
+    lines.some("run", run.as_ref().map(|run| run.as_str()));
     lines.some("decision", decision.map(|id| id.to_string()).as_deref());
     let approval = approval.map(|id| match code {
         Some(code) => format!("{code}, {id}"),

@@ -12,6 +12,7 @@ use super::{
     identity::{AgentId, Reviewer, ReviewerDirectory},
     ids::ApprovalId,
     limit::Tally,
+    requested::TrustedRequest,
 };
 
 /// Facts for `judge`: gathered before the decision, without locks.
@@ -35,6 +36,9 @@ pub struct RunFacts {
     /// The agents whose runs this one was started by: a tool must be granted to each of them as well.
     #[serde(default)]
     pub agents_above: Vec<AgentId>,
+    /// What the humans asked, when it was gathered: a rule of the tool must ask for it.
+    #[serde(default)]
+    pub request: Option<TrustedRequest>,
     /// What conditions read as `run`.
     pub value: Value,
 }

@@ -12,7 +12,7 @@ use super::{
     policy::{
         Policy, Rule, Tool,
         argument::{Argument, Values},
-        condition::{Condition, InputParts, Inputs, Request, RuleState},
+        condition::{Condition, InputParts, Inputs, Request, RequestedValue, RuleState},
     },
     time::Timestamp,
     verdict::Verdict,
@@ -270,6 +270,8 @@ fn with_inputs<T>(
     let id = call.key.agent.as_str();
     let labels = policy.agent(id).map(|agent| agent.labels.clone()).unwrap_or_default();
     let agent = json!({ "id": id, "labels": labels });
+    let asked = facts.run.as_ref().and_then(|run| run.request.as_ref()).filter(|asked| asked.is_at_hand());
+    let named = |value: RequestedValue<'_>| asked.is_some_and(|asked| asked.names(value));
     read(&Inputs::new(InputParts {
         args: call.args.value(),
         resolved,
@@ -277,7 +279,11 @@ fn with_inputs<T>(
         context: call.context.as_ref(),
         run: facts.run.as_ref().map(|run| &run.value),
         now,
-        request: if facts.run.is_some() { Request::None } else { Request::NotGathered },
+        request: match asked {
+            None => Request::NotGathered,
+            Some(asked) if asked.is_empty() => Request::None,
+            Some(_) => Request::Made(&named),
+        },
     }))
 }
 

@@ -357,6 +357,11 @@ impl Tool {
             || self.all_rules().any(reads_run)
     }
 
+    /// Whether a rule that covers it asks what the human asked.
+    pub fn reads_request(&self) -> bool {
+        self.rules.iter().chain(&self.floors).any(|rule| rule.condition.reads().requested)
+    }
+
     /// Whether what it is called with must be looked up on disk.
     pub fn looks_at_disk(&self) -> bool {
         self.arguments.iter().any(|argument| argument.kind.looks_at_disk())

@@ -8,6 +8,7 @@ use crate::domain::{
     verdict::{Risk, Verdict},
 };
 
+pub(super) mod agents;
 pub(super) mod approvals;
 pub(super) mod audit;
 pub(super) mod batch;
@@ -15,6 +16,7 @@ pub(super) mod decide;
 pub(super) mod decisions;
 pub(super) mod grants;
 pub(super) mod policy;
+pub(super) mod runs;
 pub(super) mod service;
 pub(super) mod tools;
 

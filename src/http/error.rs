@@ -21,6 +21,7 @@ use crate::{
     app::{
         error::{AlreadyExecuted, ConditionPlace, Error},
         ports::StoreError,
+        runs::RunRefused,
     },
     domain::{
         approval::{
@@ -43,6 +44,9 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// After how many seconds it is worth trying again when the store did not answer.
 const RETRY_SECONDS: u64 = 1;
 
+/// How much a stack may park for a run, in bytes.
+pub(super) const MOST_PARKED: usize = 1024 * 1024;
+
 /// The longest `detail` that may come from outside, in bytes.
 const LONGEST_DETAIL: usize = 300;
 
@@ -59,6 +63,33 @@ impl ToolResult {
     /// A call that did not run.
     pub(super) fn failure(content: impl Into<String>) -> Self {
         Self { is_error: true, content: content.into() }
+    }
+
+    /// A call whose arguments do not fit the schema of its tool.
+    pub(super) fn invalid_arguments(faults: &[ArgumentFault]) -> Self {
+        let mut content = "invalid arguments".to_owned();
+        for fault in faults {
+            let place = if fault.pointer.is_empty() { "arguments" } else { &fault.pointer };
+            content.push_str(&format!("\n{place}: {}", fault.message));
+        }
+        Self::failure(content)
+    }
+
+    /// A call that ran or was about to, by its outcome (`None`: awaited) and what the tool returned.
+    pub(super) fn executed(outcome: Option<&str>, result: Option<&Value>) -> Self {
+        let told = match result {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(other) => Some(other.to_string()),
+            None => None,
+        };
+        let (is_error, otherwise) = match outcome {
+            Some("succeeded") => (false, "already executed: it succeeded"),
+            Some("failed") => (true, "already executed: it failed"),
+            Some("not_started") => (true, "not executed"),
+            Some(_) => (true, "already executed: whether it succeeded is not known"),
+            None => (true, "already executed: its outcome is awaited"),
+        };
+        Self { is_error, content: told.unwrap_or_else(|| otherwise.to_owned()) }
     }
 }
 
@@ -247,13 +278,8 @@ impl Refusal {
 
     /// The arguments do not fit the schema of a tool that the agent may use.
     pub(super) fn invalid_arguments(faults: Vec<ArgumentFault>) -> Self {
-        let mut content = "invalid arguments".to_owned();
-        for fault in &faults {
-            let place = if fault.pointer.is_empty() { "arguments" } else { &fault.pointer };
-            content.push_str(&format!("\n{place}: {}", fault.message));
-        }
+        let tool_result = ToolResult::invalid_arguments(&faults);
         let faults = faults.into_iter().map(|ArgumentFault { pointer, message }| Fault { pointer, message }).collect();
-        let tool_result = ToolResult::failure(content);
         let body = InvalidArguments { error: "invalid arguments", faults, tool_result };
         Self::told(StatusCode::UNPROCESSABLE_ENTITY, "invalid_arguments", &body)
     }
@@ -477,6 +503,18 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "invalid_query", "Invalid query", detail)
     }
 
+    /// The path names nothing that could be.
+    pub(super) fn invalid_path(message: &str) -> Self {
+        let detail = format!("The path: {}.", bounded(message));
+        Self::new(StatusCode::BAD_REQUEST, "invalid_path", "Invalid path", detail)
+    }
+
+    /// A stack parks more than it may.
+    pub(super) fn too_much_parked(limit: usize) -> Self {
+        let detail = format!("At most {limit} bytes can be parked for a run.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "Body too large", detail).with("limit", limit)
+    }
+
     /// A header is not what this route takes.
     pub(super) fn invalid_header(header: &'static str, message: &'static str) -> Self {
         let detail = format!("The header `{header}`: {message}.");
@@ -522,6 +560,7 @@ fn internal(error: &Error) -> Option<&'static str> {
         | Error::GrantTooWide(_)
         | Error::Condition(_)
         | Error::OfferGone
+        | Error::Run(_)
         | Error::Invalid(_) => None,
     }
 }
@@ -625,6 +664,7 @@ impl From<Error> for Problem {
                 "Not offered",
                 "The approval does not offer this grant now. Look at it again, then decide.",
             ),
+            Error::Run(refused) => refused.into(),
             Error::Invalid(why) => Self::new(StatusCode::BAD_REQUEST, "invalid", "Invalid request", format!("{why}.")),
         };
         problem.because(cause)
@@ -649,20 +689,62 @@ fn invalid_condition(faults: &[ConditionPlace]) -> Problem {
         .with("faults", places)
 }
 
+impl From<RunRefused> for Problem {
+    fn from(refused: RunRefused) -> Self {
+        let detail = format!("{refused}.");
+        let conflict = |code, title, help: &str| Self::conflict(code, title, format!("{detail} {help}"));
+        match refused {
+            RunRefused::Ended => conflict("run_ended", "The run has ended", "Begin another one, under a new id."),
+            RunRefused::WrittenOnce(field) => conflict(
+                "written_once",
+                "Written before",
+                "It is written once; what the human asks later goes to POST /runs/{run_id}/requests.",
+            )
+            .with("field", field),
+            RunRefused::Family(_) => conflict(
+                "parent_refused",
+                "Not below that run",
+                "Name the run above before this one has runs of its own, and at most eight deep.",
+            ),
+            RunRefused::ParentUnknown => {
+                conflict("parent_unknown", "Unknown run above", "Declare that run first, with PUT /runs/{run_id}.")
+            }
+            RunRefused::ParentAmbiguous => {
+                conflict("parent_ambiguous", "Which run above", "Say whose run it is with `parent_agent`.")
+            }
+            RunRefused::RequestTooLong => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "request_too_long",
+                "Too much was asked",
+                format!("{detail} Send what people typed, without attachments and quotations."),
+            ),
+            RunRefused::NotReady(status) => {
+                let help = "Wait until every held call of its newest turn is decided: GET /runs?status=ready.";
+                conflict("run_not_ready", "The run is not ready", help).with("run_status", status.as_str())
+            }
+            RunRefused::Leased { until } => {
+                let help = "It is ready again when that worker has not parked or gone on by then.";
+                conflict("run_leased", "Another worker has it", help).with("lease_expires_at", until.to_string())
+            }
+            RunRefused::NothingMatched => Self::new(
+                StatusCode::PRECONDITION_REQUIRED,
+                "if_match_required",
+                "If-Match is missing",
+                format!("{detail} Send its `etag` as `if-match` to replace it."),
+            ),
+            RunRefused::ParkedDiffers => Self::new(
+                StatusCode::PRECONDITION_FAILED,
+                "parked_differs",
+                "Something else is parked",
+                format!("{detail} Look at the run again; another worker may have gone on with it."),
+            ),
+        }
+    }
+}
+
 fn already_executed(executed: AlreadyExecuted) -> Problem {
     let AlreadyExecuted { approval, claim, outcome, result, claimed_at } = executed;
-    let told = match &result {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(other) => Some(other.to_string()),
-        None => None,
-    };
-    let (is_error, otherwise) = match outcome.as_deref() {
-        Some("succeeded") => (false, "already executed: it succeeded"),
-        Some("failed") => (true, "already executed: it failed"),
-        Some(_) => (true, "already executed: whether it succeeded is not known"),
-        None => (true, "already executed: its outcome is awaited"),
-    };
-    let tool_result = ToolResult { is_error, content: told.unwrap_or_else(|| otherwise.to_owned()) };
+    let tool_result = ToolResult::executed(outcome.as_deref(), result.as_ref());
     let detail = "This call was claimed before, so it never runs again. Hand `tool_result` to the model.";
     Problem::conflict("already_executed", "Already executed", detail)
         .with("approval", json!({ "id": approval }))

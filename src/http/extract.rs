@@ -15,23 +15,26 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    error::{Problem, Refusal},
+    error::{MOST_PARKED, Problem, Refusal},
     layers::{LONGEST_WAIT, RequestScope},
     state::HttpState,
 };
 use crate::{
-    app::{Caller, ReviewerCaller, error::Error},
+    app::{Caller, ReviewerCaller, error::Error, runs::IfMatch},
     domain::{
         approval::confirmation::ConfirmationFault,
         audit::{chain::Hash, entry::EventKind},
         canon::json,
         identity::{AgentId, Role},
-        ids::{ApprovalId, Id, IdKind},
+        ids::{ApprovalId, Id, IdKind, Name, NameKind},
     },
 };
 
 /// The longest sentence that a person or a model may send, in bytes.
 pub(super) const LONGEST_SENTENCE: usize = 4_096;
+
+/// The longest media type of what is parked.
+const LONGEST_CONTENT_TYPE: usize = 255;
 
 /// The longest `Idempotency-Key`.
 const LONGEST_IDEMPOTENCY_KEY: usize = 255;
@@ -50,8 +53,11 @@ pub(super) struct Reviewer(pub(super) ReviewerCaller);
 /// A caller with the role `auditor`.
 pub(super) struct Auditor;
 
+/// A caller with the role `orchestrator`, for the agents its key names.
+pub(super) struct Orchestrator(pub(super) Caller);
+
 /// A caller with the role `admin`.
-pub(super) struct Admin;
+pub(super) struct Admin(pub(super) Caller);
 
 /// A caller who proposes calls, or one who decides them. No key is both.
 pub(super) enum AgentOrReviewer {
@@ -100,9 +106,21 @@ impl FromRequestParts<HttpState> for Admin {
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
         let caller = authenticated(parts, state)?;
         if caller.principal.roles().contains(Role::Admin) {
-            return Ok(Self);
+            return Ok(Self(caller));
         }
         Err(wrong_role(parts, state, &caller, Problem::wrong_role("admin")).await)
+    }
+}
+
+impl FromRequestParts<HttpState> for Orchestrator {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
+        let caller = authenticated(parts, state)?;
+        if caller.principal.roles().contains(Role::Orchestrator) {
+            return Ok(Self(caller));
+        }
+        Err(wrong_role(parts, state, &caller, Problem::wrong_role("orchestrator")).await)
     }
 }
 
@@ -216,6 +234,18 @@ impl<K: IdKind> FromRequestParts<HttpState> for PathId<K> {
     }
 }
 
+/// A name out of the path that callers choose themselves.
+pub(super) struct PathName<K>(pub(super) Name<K>);
+
+impl<K: NameKind> FromRequestParts<HttpState> for PathName<K> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
+        let PathText(text) = PathText::from_request_parts(parts, state).await?;
+        Name::parse(&text).map(Self).map_err(|error| Problem::invalid_path(&error.to_string()).into())
+    }
+}
+
 /// The one parameter of the path, as it was sent.
 pub(super) struct PathText(pub(super) String);
 
@@ -312,6 +342,69 @@ impl<T: DeserializeOwned> FromRequest<HttpState> for IdempotentBody<T> {
             None => None,
         };
         Ok(Self { body: typed(value)?, key })
+    }
+}
+
+/// A stack's own bytes, of any type, up to [`MOST_PARKED`]. The route must let as many through.
+pub(super) struct RawBody {
+    /// The media type, as it was sent.
+    pub(super) content_type: String,
+    /// The bytes.
+    pub(super) bytes: Bytes,
+}
+
+impl FromRequest<HttpState> for RawBody {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &HttpState) -> Result<Self, Refusal> {
+        const NAME: &str = "content-type";
+        let content_type = match request.headers().get(header::CONTENT_TYPE).map(|value| value.to_str()) {
+            None => "application/octet-stream".to_owned(),
+            Some(Ok(text)) if text.len() <= LONGEST_CONTENT_TYPE => text.to_owned(),
+            Some(Ok(_) | Err(_)) => {
+                return Err(Problem::invalid_header(NAME, "send a media type of at most 255 characters").into());
+            }
+        };
+        match Bytes::from_request(request, state).await {
+            Ok(bytes) => Ok(Self { content_type, bytes }),
+            Err(rejection) if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE => {
+                Err(Problem::too_much_parked(MOST_PARKED).into())
+            }
+            Err(_) => Err(Problem::unreadable_body().into()),
+        }
+    }
+}
+
+/// What `If-Match` says that a request replaces (RFC 9110, section 13.1.1); `None` when it says nothing.
+pub(super) struct Replaces(pub(super) Option<IfMatch>);
+
+impl FromRequestParts<HttpState> for Replaces {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &HttpState) -> Result<Self, Refusal> {
+        const NAME: &str = "if-match";
+        let mut values = parts.headers.get_all(header::IF_MATCH).iter().peekable();
+        if values.peek().is_none() {
+            return Ok(Self(None));
+        }
+        let invalid = || Problem::invalid_header(NAME, "send `*`, or entity tags in quotation marks");
+        let mut tags = Vec::new();
+        for value in values {
+            let text = value.to_str().map_err(|_| invalid())?;
+            if text.trim() == "*" {
+                return Ok(Self(Some(IfMatch::Anything)));
+            }
+            for tag in text.split(',').map(str::trim) {
+                let quoted = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+                match quoted {
+                    Some(tag) => tags.push(tag.to_owned()),
+                    // A weak tag compares with nothing here.
+                    None if tag.starts_with("W/\"") && tag.ends_with('"') => {}
+                    None => return Err(invalid().into()),
+                }
+            }
+        }
+        Ok(Self(Some(IfMatch::OneOf(tags))))
     }
 }
 

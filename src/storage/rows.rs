@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use sqlx::FromRow;
 
 use crate::{
-    app::ports::{Checkpoint, DecisionOutcome, IdempotencyRecord, StoreError, SubjectCall},
+    app::ports::{Checkpoint, DecisionOutcome, IdempotencyRecord, Parked, StoreError, SubjectCall},
     domain::{
         approval::{
             code::ApprovalCode,
@@ -27,7 +27,7 @@ use crate::{
         limit::{Measure, Tally, amount::Amount},
         policy::PolicyVersion,
         review::{ReviewHash, ReviewRef},
-        run::{Run, RunKey},
+        run::{KnownRun, NewestTurn, ParkedTag, Run, RunKey, RunLease},
         time::Timestamp,
         verdict::Verdict,
     },
@@ -108,19 +108,25 @@ pub(super) struct EntryRow {
 
 impl EntryRow {
     pub(super) fn into_sealed(self) -> Result<SealedEntry, StoreError> {
-        let call = match (self.agent, self.run_id, self.turn, self.tool_use_id) {
-            (None, None, None, None) => None,
+        let (mut call, mut agent, mut run) = (None, None, None);
+        match (self.agent, self.run_id, self.turn, self.tool_use_id) {
             (Some(agent), Some(run_id), Some(turn), Some(tool_use_id)) => {
-                Some(CallKeyRow { agent, run_id, turn, tool_use_id }.into_key()?)
+                call = Some(CallKeyRow { agent, run_id, turn, tool_use_id }.into_key()?);
+            }
+            (about, run_id, None, None) if about.is_some() || run_id.is_none() => {
+                agent = about.as_deref().map(name).transpose()?;
+                run = run_id.as_deref().map(name).transpose()?;
             }
             (Some(_) | None, Some(_) | None, Some(_) | None, Some(_) | None) => return Err(unreadable("call")),
-        };
+        }
         let entry = Entry {
             event: EventKind::parse(&self.event).ok_or_else(|| unreadable("event"))?,
             at: Timestamp::from_micros(self.at),
             request_id: self.request_id,
             actor: Actor { name: self.actor, via: self.actor_via },
             call,
+            agent,
+            run,
             tool: self.tool,
             decision: self.decision_id.as_deref().map(id).transpose()?,
             approval: self.approval_id.as_deref().map(id).transpose()?,
@@ -177,8 +183,10 @@ pub(super) struct RunRow {
     run_id: String,
     ancestors: String,
     on_behalf_of: Option<String>,
+    request: Option<Vec<u8>>,
     labels: String,
     requests: String,
+    requested_bytes: i64,
     ending: Option<String>,
 }
 
@@ -189,9 +197,78 @@ impl RunRow {
             ancestors: from_json(&self.ancestors, "run's ancestors")?,
             on_behalf_of: self.on_behalf_of,
             labels: from_json(&self.labels, "run's labels")?,
+            request: self.request.as_deref().map(bytes).transpose()?.map(PayloadDigest::from_bytes),
             requests: from_json(&self.requests, "run's requests")?,
+            requested_bytes: usize::try_from(self.requested_bytes).map_err(|_| unreadable("length of requests"))?,
             ended: self.ending.as_deref().map(|ending| from_json(ending, "run's end")).transpose()?,
         })
+    }
+}
+
+/// A row of `runs` with everything that tells where the run stands.
+#[derive(FromRow)]
+pub(super) struct KnownRunRow {
+    #[sqlx(flatten)]
+    run: RunRow,
+    lease_turn: Option<i64>,
+    lease_mark: Option<i64>,
+    lease_until: Option<i64>,
+    content_type: Option<String>,
+    etag: Option<String>,
+    newest_turn: Option<i64>,
+    held: i64,
+    made: i64,
+    waiting: i64,
+}
+
+impl KnownRunRow {
+    pub(super) fn into_known(self) -> Result<KnownRun, StoreError> {
+        let turn = |number: i64| u32::try_from(number).map_err(|_| unreadable("turn"));
+        let count = |number: i64| u32::try_from(number).map_err(|_| unreadable("count"));
+        let newest = match self.newest_turn {
+            Some(newest) => {
+                let (held, mark) = (count(self.held)?, count(self.held.saturating_add(self.made))?);
+                Some(NewestTurn { turn: turn(newest)?, held, mark, waiting: count(self.waiting)? })
+            }
+            None => None,
+        };
+        let lease = match self.lease_turn.zip(self.lease_mark) {
+            Some((leased, mark)) => {
+                let until = self.lease_until.map(Timestamp::from_micros);
+                Some(RunLease { turn: turn(leased)?, mark: count(mark)?, until })
+            }
+            None => None,
+        };
+        let parked = self.content_type.zip(self.etag).map(|(content_type, etag)| ParkedTag { content_type, etag });
+        Ok(KnownRun { run: self.run.into_run()?, newest, lease, parked })
+    }
+}
+
+/// A row of `parked_runs`, but for its key.
+#[derive(FromRow)]
+pub(super) struct ParkedRow {
+    content_type: String,
+    etag: String,
+    body: Vec<u8>,
+}
+
+impl From<ParkedRow> for Parked {
+    fn from(row: ParkedRow) -> Self {
+        let ParkedRow { content_type, etag, body } = row;
+        Self { tag: ParkedTag { content_type, etag }, body }
+    }
+}
+
+/// The columns that name a run.
+#[derive(FromRow)]
+pub(super) struct RunKeyRow {
+    agent: String,
+    run_id: String,
+}
+
+impl RunKeyRow {
+    pub(super) fn into_key(self) -> Result<RunKey, StoreError> {
+        Ok(RunKey { agent: name(&self.agent)?, run: name(&self.run_id)? })
     }
 }
 

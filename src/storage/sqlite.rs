@@ -12,8 +12,8 @@ use tokio::sync::broadcast;
 use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GrantFilter, GroupAppend, Guard, Store, StoreError,
-        StoredPolicy, SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GrantFilter, GroupAppend, Guard, Parked,
+        RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -24,8 +24,9 @@ use crate::{
         canon::json::ArgsHash,
         grant::GrantRecord,
         identity::{AgentId, KeyRecord},
-        ids::{ApprovalId, GrantId},
+        ids::{ApprovalId, DecisionId, GrantId, RunId},
         policy::PolicyVersion,
+        run::{KnownRun, RunKey},
         subject::Subject,
         time::Timestamp,
     },
@@ -196,6 +197,33 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<GrantRecord>, StoreError> {
         grants::list(&self.readers, filter, before, limit).await
+    }
+
+    async fn run(&self, run: &RunKey, now: Timestamp) -> Result<Option<KnownRun>, StoreError> {
+        runs::by_name(&self.readers, run, now).await
+    }
+
+    async fn runs(
+        &self,
+        agent: &AgentId,
+        filter: RunFilter,
+        after: Option<&RunId>,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<KnownRun>, StoreError> {
+        runs::list(&self.readers, agent, filter, after, now, limit).await
+    }
+
+    async fn parked(&self, run: &RunKey) -> Result<Option<Parked>, StoreError> {
+        runs::parked(&self.readers, run).await
+    }
+
+    async fn decisions_of_turn(&self, run: &RunKey, turn: u32, limit: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        entries::of_turn(&self.readers, run, turn, limit).await
+    }
+
+    async fn decision_outcomes(&self, decisions: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError> {
+        idempotency::outcomes(&self.readers, decisions).await
     }
 
     async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {

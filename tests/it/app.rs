@@ -14,3 +14,4 @@ mod races;
 mod report_outcome;
 mod requirements;
 mod review;
+mod runs;

@@ -16,5 +16,6 @@ mod request_ids;
 mod requirements;
 mod reviews;
 mod roles;
+mod runs;
 mod service;
 mod waiting;

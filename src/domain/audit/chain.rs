@@ -56,6 +56,8 @@ pub struct SealedEntry {
 #[derive(Serialize)]
 struct Canonical<'a> {
     actor: &'a Actor,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a AgentId>,
     approval: Option<ApprovalId>,
     at: i64,
     call: Option<CanonicalCall<'a>>,
@@ -69,6 +71,8 @@ struct Canonical<'a> {
     reason_code: Option<&'a str>,
     request_id: Option<&'a str>,
     rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a RunId>,
     seq: i64,
     tool: Option<&'a str>,
     verdict: Option<Verdict>,
@@ -138,9 +142,10 @@ fn leaf(seq: i64, entry: &Entry) -> Result<Hash, serde_json::Error> {
 fn canonical(seq: i64, entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
     let detail = String::from_utf8_lossy(&json::canonical(&entry.detail)?).into_owned();
     let Entry { event, at, request_id, actor, call, tool, decision, approval, code, verdict, .. } = entry;
-    let Entry { reason_code, reason, rule, policy_version, payload, .. } = entry;
+    let Entry { reason_code, reason, rule, policy_version, payload, agent, run, .. } = entry;
     serde_json::to_vec(&Canonical {
         actor,
+        agent: agent.as_ref(),
         approval: *approval,
         at: at.as_micros(),
         call: call.as_ref().map(|call| CanonicalCall {
@@ -159,6 +164,7 @@ fn canonical(seq: i64, entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
         reason_code: reason_code.as_deref(),
         request_id: request_id.as_deref(),
         rule: rule.as_deref(),
+        run: run.as_ref(),
         seq,
         tool: tool.as_deref(),
         verdict: *verdict,
@@ -217,6 +223,9 @@ mod tests {
                 entry.code = Some(ApprovalCode::from_bits(7));
                 entry.verdict = Some(Verdict::Deny);
                 entry.payload = Some(PayloadDigest::from_bytes([9; 32]));
+            } else {
+                entry.agent = Some(AgentId::parse("bot").unwrap());
+                entry.run = Some(RunId::parse("run-1").unwrap());
             }
             prop_assert_eq!(canonical(seq, &entry).unwrap(), by_definition(seq, &entry));
         }

@@ -9,7 +9,9 @@ use super::payload::PayloadDigest;
 use crate::domain::{
     approval::code::ApprovalCode,
     call::CallKey,
-    ids::{ApprovalId, DecisionId},
+    identity::AgentId,
+    ids::{ApprovalId, DecisionId, RunId},
+    run::RunKey,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -98,6 +100,30 @@ pub enum EventKind {
     /// The configuration a process started with.
     #[serde(rename = "configuration.loaded")]
     ConfigurationLoaded,
+    /// What is known of a run was written down: whom it works for, whose it is, what the human asked.
+    #[serde(rename = "run.declared")]
+    RunDeclared,
+    /// The human asked for more.
+    #[serde(rename = "run.requested")]
+    RunRequested,
+    /// A run came to its end.
+    #[serde(rename = "run.ended")]
+    RunEnded,
+    /// A reviewer stopped a run.
+    #[serde(rename = "run.stopped")]
+    RunStopped,
+    /// The state of a run was parked.
+    #[serde(rename = "run.parked")]
+    RunParked,
+    /// A worker took a ready run up again.
+    #[serde(rename = "run.resumed")]
+    RunResumed,
+    /// A reviewer paused an agent.
+    #[serde(rename = "agent.paused")]
+    AgentPaused,
+    /// An admin let a paused agent go on.
+    #[serde(rename = "agent.resumed")]
+    AgentResumed,
     /// A key was created.
     #[serde(rename = "key.created")]
     KeyCreated,
@@ -137,6 +163,14 @@ impl EventKind {
             Self::PolicyLoaded => "policy.loaded",
             Self::PolicyRefused => "policy.refused",
             Self::ConfigurationLoaded => "configuration.loaded",
+            Self::RunDeclared => "run.declared",
+            Self::RunRequested => "run.requested",
+            Self::RunEnded => "run.ended",
+            Self::RunStopped => "run.stopped",
+            Self::RunParked => "run.parked",
+            Self::RunResumed => "run.resumed",
+            Self::AgentPaused => "agent.paused",
+            Self::AgentResumed => "agent.resumed",
             Self::KeyCreated => "key.created",
             Self::KeyRevoked => "key.revoked",
         }
@@ -186,6 +220,12 @@ pub struct Entry {
     pub actor: Actor,
     /// The call it is about.
     pub call: Option<CallKey>,
+    /// The agent it is about, where it is about no call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// That agent's run, where it is about one and no call of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// The tool: its own name when it is known, else as presented.
     pub tool: Option<String>,
     /// The decision it is about.
@@ -219,6 +259,8 @@ impl Entry {
             request_id: None,
             actor,
             call: None,
+            agent: None,
+            run: None,
             tool: None,
             decision: None,
             approval: None,
@@ -231,6 +273,11 @@ impl Entry {
             payload: None,
             detail: Map::new(),
         }
+    }
+
+    /// The same, about a run.
+    pub fn about_run(self, run: &RunKey) -> Self {
+        Self { agent: Some(run.agent.clone()), run: Some(run.run.clone()), ..self }
     }
 }
 

@@ -137,6 +137,12 @@ impl EmailKind {
     }
 }
 
+/// A plain address in the form that this kind resolves it to; `None` for anything else.
+pub(in crate::domain) fn plain_address(text: &str) -> Option<String> {
+    let (local, domain) = parse_address(text).ok()?;
+    Some(format!("{local}@{domain}"))
+}
+
 /// Takes `local@domain` apart.
 fn parse_address(address: &str) -> Result<(String, String), Refusal> {
     let Some((local, domain)) = address.split_once('@') else {

@@ -240,6 +240,27 @@ fn spells_private_address(name: &str) -> bool {
     parts.windows(4).any(|four| four.join(".").parse::<Ipv4Addr>().is_ok_and(|address| !is_public(IpAddr::V4(address))))
 }
 
+/// A host in running text.
+pub(in crate::domain) struct PlainHost {
+    /// In the form that this kind resolves it to.
+    pub(in crate::domain) text: String,
+    /// Whether it can hardly be anything else, such as the name of a file.
+    pub(in crate::domain) is_unmistakable: bool,
+}
+
+/// A host, when `text` is one; `None` for a single label too, which any word could be.
+pub(in crate::domain) fn plain_host(text: &str) -> Option<PlainHost> {
+    let host = Host::parse(text).ok()?;
+    let is_unmistakable = match &host {
+        Host::Address(_) => true,
+        Host::Name(name) => {
+            let (_, top) = name.rsplit_once('.')?;
+            SPECIAL_USE.contains(&top) || psl::suffix(name.as_bytes()).is_some_and(|suffix| suffix.is_known())
+        }
+    };
+    Some(PlainHost { text: host.text(), is_unmistakable })
+}
+
 /// What the options `hosts` and `allow_ips` permit.
 #[derive(Debug)]
 pub(super) struct HostRules {

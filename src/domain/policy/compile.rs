@@ -38,6 +38,11 @@ const DEFAULT_APPROVAL_TTL: Duration = Duration::from_secs(4 * 3_600);
 const DEFAULT_LOOKUP: Duration = Duration::from_secs(2);
 const DEFAULT_CAPS: Caps = Caps { open_per_run: 10, open_per_agent: 100, refused_per_run: 5 };
 
+/// The most labels of one tool.
+const MOST_LABELS: usize = 16;
+/// The longest label, in characters.
+const LONGEST_LABEL: usize = 64;
+
 /// Loads the policy in `files`, for these `reviewers` if they are known; see [`Policy::load`] and [`Policy::load_for`].
 pub(super) fn load(files: &[SourceFile], reviewers: Option<&ReviewerDirectory>) -> Result<Loaded, Vec<Fault>> {
     if !files.iter().any(|file| manifest::is_policy_file(&file.path)) {
@@ -287,6 +292,7 @@ impl<'m> Compiling<'m, '_, '_> {
                 limits.extend(self.limit(limit, schema, &arguments));
             }
         }
+        let labels = self.labels(entry);
         let grantable_by_risk = risk != Some(Risk::Destructive) && !runs_commands;
         Some(Tool {
             name: entry.name.value.clone(),
@@ -305,7 +311,7 @@ impl<'m> Compiling<'m, '_, '_> {
                 .as_ref()
                 .and_then(|obligations| obligations.value.as_object().cloned())
                 .unwrap_or_default(),
-            labels: entry.labels.iter().flat_map(|labels| &labels.value).map(|label| label.value.clone()).collect(),
+            labels,
             schema: schema?,
             open,
             arguments,
@@ -523,6 +529,24 @@ impl<'m> Compiling<'m, '_, '_> {
         };
         self.faults.error(&name.at, fault, hint);
         None
+    }
+
+    /// What a run has touched once the tool was allowed: short names, so that they mean the same wherever they are shown.
+    fn labels(&mut self, entry: &ToolEntry) -> BTreeSet<String> {
+        let written: Vec<_> = entry.labels.iter().flat_map(|labels| &labels.value).collect();
+        if let Some(labels) = entry.labels.as_ref().filter(|_| written.len() > MOST_LABELS) {
+            let message = format!("more than {MOST_LABELS} `labels`");
+            self.faults.error(&labels.at, message, "a label names a sort of data or of origin, not each of them");
+        }
+        for label in &written {
+            let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            let text = &label.value;
+            if text.is_empty() || text.len() > LONGEST_LABEL || !text.chars().all(named) {
+                let hint = format!("1 to {LONGEST_LABEL} letters, digits, `-` and `_`, such as \"private-data\"");
+                self.faults.error(&label.at, "not a label", hint);
+            }
+        }
+        written.into_iter().map(|label| label.value.clone()).collect()
     }
 
     fn default_verdict(&mut self, entry: &ToolEntry, risk: Option<Risk>, unconfined: bool) -> Option<Verdict> {

@@ -142,12 +142,20 @@ fn destructive(entry: &ToolEntry, tool: &Tool, faults: &mut Faults<'_>) {
 }
 
 fn arguments(entry: &ToolEntry, tool: &Tool, faults: &mut Faults<'_>) {
+    // A rule that looks at what the run has touched can hold what must not leave.
+    let looks_at_run = |rule: &Rule| !rule.loosens && rule.condition.reads().run;
+    let covered = tool.rules.iter().chain(&tool.floors).any(looks_at_run);
     for argument in &entry.arguments {
         let declaration = &argument.declaration.value;
         let bounded = ["hosts", "urls"].iter().any(|option| declaration.get(option).is_some());
-        if declaration.get("kind").is_some_and(|kind| kind == "url") && tool.risk == Risk::Read && !bounded {
+        if declaration.get("kind").is_some_and(|kind| kind == "url") && tool.risk == Risk::Read && !bounded && !covered
+        {
             let message = format!("{} is a `read` that can send anything to any host", tool.name);
-            faults.warning(&argument.name.at, message, "list its `hosts`, or call it risk = \"send\"");
+            faults.warning(
+                &argument.name.at,
+                message,
+                "list its `hosts`, call it risk = \"send\", or let a rule read run.labels",
+            );
         }
     }
     let Some(parameters) = &entry.parameters else { return };

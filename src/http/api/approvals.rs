@@ -112,6 +112,11 @@ struct VoteCount {
 }
 
 impl AgentApproval {
+    /// What to hand to the model now.
+    pub(super) fn tool_result(&self) -> Option<ToolResult> {
+        self.tool_result.clone()
+    }
+
     /// What the agent may know of it.
     pub(super) fn of(state: &HttpState, approval: Approval) -> Self {
         let mut claim_after = None;
@@ -423,6 +428,8 @@ struct ReviewedView {
     identical: Vec<OpenTwinView>,
     /// Grants that this reviewer may take with an approve, the narrowest first; at most three.
     grant_offers: Vec<GrantOfferView>,
+    /// The runs that the call's run was started by, the nearest first.
+    above: Vec<RunName>,
 }
 
 /// A grant that can be taken with an approve.
@@ -445,6 +452,15 @@ impl From<GrantOffer> for GrantOfferView {
         let (scope, ttl) = (offer.scope.as_str(), length_text(offer.ttl));
         Self { scope, when: offer.when, ttl, max_uses: offer.max_uses, would_have_covered }
     }
+}
+
+/// Names a run.
+#[derive(Serialize, ToSchema)]
+struct RunName {
+    #[schema(value_type = String)]
+    agent: AgentId,
+    #[schema(value_type = String)]
+    run_id: RunId,
 }
 
 /// Words nobody has checked.
@@ -506,7 +522,7 @@ struct OpenTwinView {
 
 impl ReviewedView {
     fn of(state: &HttpState, reviewed: ReviewedApproval) -> Self {
-        let ReviewedApproval { approval, review, args, rationale, same_subject, identical, offers } = reviewed;
+        let ReviewedApproval { approval, review, args, rationale, same_subject, identical, above, offers } = reviewed;
         let review_hash = approval.review.filter(|_| review.is_some()).map(|review| review.hash.to_string());
         Self {
             approval: ReviewerApproval::of(state, approval),
@@ -516,6 +532,7 @@ impl ReviewedView {
             args,
             rationale: rationale.map(|text| Unverified { text, verified: false }),
             same_subject: same_subject.into_iter().map(CallBeforeView::from).collect(),
+            above: above.into_iter().map(|run| RunName { agent: run.agent, run_id: run.run }).collect(),
             identical: identical
                 .into_iter()
                 .map(|twin| OpenTwinView { id: twin.id, code: twin.code.to_string() })

@@ -93,7 +93,7 @@ impl From<SealedEntry> for EntryView {
                 Some(call.turn),
                 Some(call.tool_use_id.to_string()),
             ),
-            None => (None, None, None, None),
+            None => (entry.agent.map(|agent| agent.to_string()), entry.run.map(|run| run.to_string()), None, None),
         };
         Self {
             seq,

@@ -12,6 +12,7 @@ use crate::{
         facts::StandingDenial,
         identity::AgentId,
         ids::{ApprovalId, RunId},
+        run::RunKey,
         time::Timestamp,
     },
     storage::rows::{self, ApprovalRow, CallKeyRow, DenialRow, StateColumns},
@@ -179,6 +180,55 @@ pub(super) async fn open_alike(
     .bind(args_hash.as_bytes().as_slice())
     .fetch_optional(connection)
     .await)
+}
+
+/// The open approvals of these runs, locked.
+pub(super) async fn open_of_runs(connection: &mut PgConnection, runs: &[RunKey]) -> Result<Vec<Approval>, StoreError> {
+    let agents: Vec<&str> = runs.iter().map(|run| run.agent.as_str()).collect();
+    let names: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
+    sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from approvals
+          where state in ('pending', 'approved') and (agent, run_id) in (select * from unnest($1::text[], $2::text[]))
+          order by id for update"
+    ))
+    .bind(agents)
+    .bind(names)
+    .fetch_all(connection)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(ApprovalRow::into_approval)
+    .collect()
+}
+
+/// The open approvals of an agent's runs, and of those below, locked.
+pub(super) async fn open_under_agent(
+    connection: &mut PgConnection,
+    agent: &AgentId,
+) -> Result<Vec<Approval>, StoreError> {
+    sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from approvals
+          where state in ('pending', 'approved') and (
+             agent = $1
+             or exists (
+                 select from runs
+                 where runs.agent = approvals.agent and runs.run_id = approvals.run_id
+                     and runs.ancestors::jsonb @> jsonb_build_array(jsonb_build_object('agent', $1::text))
+             )
+         )
+         order by id for update"
+    ))
+    .bind(agent.as_str())
+    .fetch_all(connection)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(ApprovalRow::into_approval)
+    .collect()
 }
 
 /// The newest denial of the same call by a person, not lifted.

@@ -5,7 +5,10 @@ use sqlx::{PgPool, Postgres, postgres::PgArguments, query::QueryAs};
 use super::errors::read_error;
 use crate::{
     app::ports::{EntryFilter, StoreError},
-    domain::audit::chain::{Head, SealedEntry},
+    domain::{
+        audit::chain::{Head, SealedEntry},
+        run::RunKey,
+    },
     storage::rows::{self, EntryRow, HeadRow},
 };
 
@@ -36,6 +39,29 @@ pub(super) async fn after(readers: &PgPool, after: i64, limit: u32) -> Result<Ve
         " from audit_entries where seq > $1 order by seq limit $2"
     ))
     .bind(after)
+    .bind(rows::limit(limit))
+    .fetch_all(readers)
+    .await
+    .map_err(read_error)?;
+    rows::into_entries(rows)
+}
+
+/// The decisions of one turn, newest first.
+pub(super) async fn of_turn(
+    readers: &PgPool,
+    run: &RunKey,
+    turn: u32,
+    limit: u32,
+) -> Result<Vec<SealedEntry>, StoreError> {
+    let rows = sqlx::query_as::<_, EntryRow>(concat!(
+        "select ",
+        columns!(),
+        " from audit_entries where run_id = $1 and agent = $2 and turn = $3 and event = 'decision'
+          order by seq desc limit $4"
+    ))
+    .bind(run.run.as_str())
+    .bind(run.agent.as_str())
+    .bind(i64::from(turn))
     .bind(rows::limit(limit))
     .fetch_all(readers)
     .await
@@ -172,8 +198,8 @@ impl<'a> NewEntries<'a> {
             new.request_id.push(entry.request_id.as_deref());
             new.actor.push(&entry.actor.name);
             new.actor_via.push(&entry.actor.via);
-            new.agent.push(call.map(|call| call.agent.as_str()));
-            new.run_id.push(call.map(|call| call.run.as_str()));
+            new.agent.push(call.map(|call| &call.agent).or(entry.agent.as_ref()).map(|agent| agent.as_str()));
+            new.run_id.push(call.map(|call| &call.run).or(entry.run.as_ref()).map(|run| run.as_str()));
             new.turn.push(call.map(|call| call.turn.into()));
             new.tool_use_id.push(call.map(|call| call.tool_use_id.as_str()));
             new.tool.push(entry.tool.as_deref());

@@ -1,11 +1,11 @@
 //! Answers remembered for requests sent again, and outcomes of calls that were never held.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 
-use super::errors::store_error;
+use super::errors::{read_error, store_error};
 use crate::{
     app::ports::{DecisionOutcome, IDEMPOTENCY_WINDOW, IdempotencyRecord, StoreError},
-    domain::time::Timestamp,
+    domain::{ids::DecisionId, time::Timestamp},
     storage::rows::{self, IdempotencyRow, OutcomeRow},
 };
 
@@ -91,4 +91,19 @@ pub(super) async fn record_outcome(
     .map_err(store_error)?
     .map(OutcomeRow::into_outcome)
     .transpose()
+}
+
+/// The outcomes of these decisions.
+pub(super) async fn outcomes(readers: &PgPool, decisions: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError> {
+    let ids: Vec<String> = decisions.iter().map(ToString::to_string).collect();
+    sqlx::query_as::<_, OutcomeRow>(
+        "select decision_id, status, payload_digest, at from decision_outcomes where decision_id = any($1)",
+    )
+    .bind(ids)
+    .fetch_all(readers)
+    .await
+    .map_err(read_error)?
+    .into_iter()
+    .map(OutcomeRow::into_outcome)
+    .collect()
 }

@@ -12,6 +12,7 @@ use crate::{
         facts::StandingDenial,
         identity::AgentId,
         ids::{ApprovalId, RunId},
+        run::RunKey,
         time::Timestamp,
     },
     storage::rows::{self, ApprovalRow, CallKeyRow, DenialRow, StateColumns},
@@ -181,6 +182,55 @@ pub(super) async fn open_alike(
     .bind(args_hash.as_bytes().as_slice())
     .fetch_optional(connection)
     .await)
+}
+
+/// The open approvals of these runs.
+pub(super) async fn open_of_runs(
+    connection: &mut SqliteConnection,
+    runs: &[RunKey],
+) -> Result<Vec<Approval>, StoreError> {
+    sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from approvals
+          where state in ('pending', 'approved') and (agent, run_id) in (select value ->> 'agent', value ->> 'run' from json_each($1))
+          order by id"
+    ))
+    .bind(rows::to_json(&runs)?)
+    .fetch_all(connection)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(ApprovalRow::into_approval)
+    .collect()
+}
+
+/// The open approvals of an agent's runs, and of those below.
+pub(super) async fn open_under_agent(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+) -> Result<Vec<Approval>, StoreError> {
+    sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from approvals
+          where state in ('pending', 'approved') and (
+             agent = $1
+             or exists (
+                 select 1 from runs, json_each(runs.ancestors) as ancestor
+                 where runs.agent = approvals.agent and runs.run_id = approvals.run_id
+                     and ancestor.value ->> 'agent' = $1
+             )
+         )
+         order by id"
+    ))
+    .bind(agent.as_str())
+    .fetch_all(connection)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(ApprovalRow::into_approval)
+    .collect()
 }
 
 /// The newest denial of the same call by a person, not lifted.

@@ -6,7 +6,10 @@ use sqlx::{SqliteConnection, SqlitePool};
 use super::errors::store_error;
 use crate::{
     app::ports::{EntryFilter, StoreError},
-    domain::audit::chain::{Head, SealedEntry},
+    domain::{
+        audit::chain::{Head, SealedEntry},
+        run::RunKey,
+    },
     storage::rows::{self, EntryRow, HeadRow},
 };
 
@@ -89,6 +92,29 @@ pub(super) async fn after(readers: &SqlitePool, after: i64, limit: u32) -> Resul
         " from audit_entries where seq > $1 order by seq limit $2"
     ))
     .bind(after)
+    .bind(rows::limit(limit))
+    .fetch_all(readers)
+    .await
+    .map_err(store_error)?;
+    rows::into_entries(rows)
+}
+
+/// The decisions of one turn, newest first.
+pub(super) async fn of_turn(
+    readers: &SqlitePool,
+    run: &RunKey,
+    turn: u32,
+    limit: u32,
+) -> Result<Vec<SealedEntry>, StoreError> {
+    let rows = sqlx::query_as::<_, EntryRow>(concat!(
+        "select ",
+        columns!(),
+        " from audit_entries where run_id = $1 and agent = $2 and turn = $3 and event = 'decision'
+          order by seq desc limit $4"
+    ))
+    .bind(run.run.as_str())
+    .bind(run.agent.as_str())
+    .bind(i64::from(turn))
     .bind(rows::limit(limit))
     .fetch_all(readers)
     .await
@@ -196,8 +222,8 @@ impl<'a> NewEntry<'a> {
             request_id: entry.request_id.as_deref(),
             actor: &entry.actor.name,
             actor_via: &entry.actor.via,
-            agent: call.map(|call| call.agent.as_str()),
-            run_id: call.map(|call| call.run.as_str()),
+            agent: call.map(|call| &call.agent).or(entry.agent.as_ref()).map(|agent| agent.as_str()),
+            run_id: call.map(|call| &call.run).or(entry.run.as_ref()).map(|run| run.as_str()),
             turn: call.map(|call| call.turn),
             tool_use_id: call.map(|call| call.tool_use_id.as_str()),
             tool: entry.tool.as_deref(),

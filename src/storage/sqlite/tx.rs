@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     app::ports::{
-        AgentStanding, Change, Checkpoint, CountedCall, DecisionOutcome, IdempotencyRecord, PermitKey, StoreError,
-        StoredPolicy, SubjectCall, Tx,
+        AgentStanding, Change, Checkpoint, CountedCall, DecisionOutcome, IdempotencyRecord, Parked, PermitKey,
+        StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::{confirmation::Confirmation, state::Approval},
@@ -25,7 +25,7 @@ use crate::{
         identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
         limit::{Measure, Tally},
-        run::{Run, RunKey},
+        run::{KnownRun, Run, RunKey, RunLease},
         subject::Subject,
         time::Timestamp,
     },
@@ -83,6 +83,46 @@ impl Tx for SqliteTx {
         measures: &[Measure],
     ) -> Result<BTreeMap<String, Tally>, StoreError> {
         limits::lock(&mut self.tx, call, measures).await
+    }
+
+    async fn known_run(&mut self, run: &RunKey, now: Timestamp) -> Result<KnownRun, StoreError> {
+        runs::known(&mut self.tx, run, now).await
+    }
+
+    async fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
+        runs::update(&mut self.tx, run).await
+    }
+
+    async fn set_requests(&mut self, run: &Run) -> Result<(), StoreError> {
+        runs::set_requests(&mut self.tx, run).await
+    }
+
+    async fn runs_named(&mut self, run: &RunId, agents: &[&AgentId]) -> Result<Vec<RunKey>, StoreError> {
+        runs::named(&mut self.tx, run, agents).await
+    }
+
+    async fn below_head(&mut self, head: &RunKey) -> Result<Vec<Run>, StoreError> {
+        runs::below_head(&mut self.tx, head).await
+    }
+
+    async fn set_run_lease(&mut self, run: &RunKey, lease: RunLease) -> Result<(), StoreError> {
+        runs::set_lease(&mut self.tx, run, lease).await
+    }
+
+    async fn park(&mut self, run: &RunKey, parked: &Parked) -> Result<(), StoreError> {
+        runs::park(&mut self.tx, run, parked).await
+    }
+
+    async fn set_pause(&mut self, agent: &AgentId, pause: Option<(Timestamp, &str)>) -> Result<(), StoreError> {
+        runs::set_pause(&mut self.tx, agent, pause).await
+    }
+
+    async fn open_of_runs(&mut self, runs: &[RunKey]) -> Result<Vec<Approval>, StoreError> {
+        approvals::open_of_runs(&mut self.tx, runs).await
+    }
+
+    async fn open_under_agent(&mut self, agent: &AgentId) -> Result<Vec<Approval>, StoreError> {
+        approvals::open_under_agent(&mut self.tx, agent).await
     }
 
     async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {

@@ -51,7 +51,7 @@ async fn a_review_says_all_there_is_to_decide_on() {
             ],
             "resolved": [], "subjects": [{ "name": "host", "value": "web-1" }], "lookups": [],
             "chain": [{ "agent": "bot", "run": "run-1" }], "on_behalf_of": null,
-            "approvers": { "groups": { "leads": 1 }, "need": 1, "grace_seconds": 0, "double_confirm": false },
+            "approvers": { "groups": { "leads": 1 }, "need": 1, "grace_seconds": 0, "double_confirm": true },
             "expires_at": expires_at,
         })
     );
@@ -118,11 +118,14 @@ async fn an_auditor_finds_everything_about_a_business_key() {
     let (path, seen) = held(&service, json!({ "argv": ["ls"], "host": "web-1" }), "t1").await;
     held(&service, json!({ "argv": ["ls"], "host": "web-2" }), "t2").await;
     let approve = json!({ "decision": "approve", "args_hash": seen["args_hash"] });
+    let to_confirm = service.post("ana", &format!("{path}/decision"), &approve).await.json();
+    service.clock.advance(std::time::Duration::from_secs(2));
+    let approve = with(approve, json!({ "confirmation": to_confirm["confirmation"] }));
     service.post("ana", &format!("{path}/decision"), &approve).await;
     let found = service.get("iris", "/audit?subject=host:web-1").await.json();
     let events: Vec<_> =
         found["items"].as_array().unwrap().iter().map(|entry| entry["event"].as_str().unwrap()).collect();
-    assert_eq!(events, ["approval.approved", "approval.vote", "approval.requested", "decision"]);
+    assert_eq!(events, ["approval.approved", "approval.vote", "approval.to_confirm", "approval.requested", "decision"]);
     assert!(!found.to_string().contains("web-1"), "an entry holds no argument");
     assert_eq!(service.get("iris", "/audit?subject=host:web-3").await.json()["items"], json!([]));
     for wrong in ["host", ":web-1", "host:", "host:a%0Ab"] {

@@ -1,11 +1,12 @@
 //! What only the file has: its mode, its place, its plans.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, sync::Arc};
 
 use countersign::{
     app::ports::StoreError,
     storage::{self, ConnectOptions},
 };
+use sqlx::{Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
 use crate::support::store::{TestStore, sqlite_url};
@@ -55,4 +56,22 @@ async fn what_was_committed_is_there_for_the_next_process() {
     let before = test.checked_log().await;
     drop(test);
     assert_eq!(TestStore::new(sqlite_url(&folder)).await.checked_log().await, before);
+}
+
+#[tokio::test]
+async fn reads_answer_while_another_process_holds_the_write_lock_and_writes_wait_for_it() {
+    let folder = TempDir::new().unwrap();
+    let test = TestStore::new(sqlite_url(&folder)).await;
+    let mut other = SqliteConnection::connect(test.url()).await.unwrap();
+    sqlx::raw_sql("begin immediate").execute(&mut other).await.unwrap();
+    let store = test.store();
+    let writing = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.begin().await.map(drop) }
+    });
+    store.head().await.unwrap();
+    store.keys().await.unwrap();
+    assert!(!writing.is_finished());
+    sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
+    writing.await.unwrap().unwrap();
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, EntryFilter, GrantFilter, GroupAppend, Guard, Store, StoreError,
-        StoredPolicy, SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GrantFilter, GroupAppend, Guard, Parked,
+        RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -15,8 +15,9 @@ use countersign::{
         canon::json::ArgsHash,
         grant::GrantRecord,
         identity::{AgentId, KeyRecord},
-        ids::{ApprovalId, GrantId},
+        ids::{ApprovalId, DecisionId, GrantId, RunId},
         policy::PolicyVersion,
+        run::{KnownRun, RunKey},
         subject::Subject,
         time::Timestamp,
     },
@@ -100,6 +101,33 @@ impl Store for BrokenStore {
     }
 
     async fn grants(&self, _: &GrantFilter, _: Option<GrantId>, _: u32) -> Result<Vec<GrantRecord>, StoreError> {
+        self.answer().await
+    }
+
+    async fn run(&self, _: &RunKey, _: Timestamp) -> Result<Option<KnownRun>, StoreError> {
+        self.answer().await
+    }
+
+    async fn runs(
+        &self,
+        _: &AgentId,
+        _: RunFilter,
+        _: Option<&RunId>,
+        _: Timestamp,
+        _: u32,
+    ) -> Result<Vec<KnownRun>, StoreError> {
+        self.answer().await
+    }
+
+    async fn parked(&self, _: &RunKey) -> Result<Option<Parked>, StoreError> {
+        self.answer().await
+    }
+
+    async fn decisions_of_turn(&self, _: &RunKey, _: u32, _: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        self.answer().await
+    }
+
+    async fn decision_outcomes(&self, _: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError> {
         self.answer().await
     }
 

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use countersign::{
     app::ports::{
         AgentStanding, ApprovalFilter, Change, Checkpoint, CountedCall, DecisionOutcome, EntryFilter, GrantFilter,
-        GroupAppend, Guard, IdempotencyRecord, PermitKey, SharedStore, Store, StoreError, StoredPolicy, SubjectCall,
-        Tx,
+        GroupAppend, Guard, IdempotencyRecord, Parked, PermitKey, RunFilter, SharedStore, Store, StoreError,
+        StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::{confirmation::Confirmation, state::Approval},
@@ -27,7 +27,7 @@ use countersign::{
         ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
         limit::{Measure, Tally},
         policy::PolicyVersion,
-        run::{Run, RunKey},
+        run::{KnownRun, Run, RunKey, RunLease},
         subject::Subject,
         time::Timestamp,
     },
@@ -168,6 +168,33 @@ impl Store for FaultyStore {
         self.store.grants(filter, before, limit).await
     }
 
+    async fn run(&self, run: &RunKey, now: Timestamp) -> Result<Option<KnownRun>, StoreError> {
+        self.store.run(run, now).await
+    }
+
+    async fn runs(
+        &self,
+        agent: &AgentId,
+        filter: RunFilter,
+        after: Option<&RunId>,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<KnownRun>, StoreError> {
+        self.store.runs(agent, filter, after, now, limit).await
+    }
+
+    async fn parked(&self, run: &RunKey) -> Result<Option<Parked>, StoreError> {
+        self.store.parked(run).await
+    }
+
+    async fn decisions_of_turn(&self, run: &RunKey, turn: u32, limit: u32) -> Result<Vec<SealedEntry>, StoreError> {
+        self.store.decisions_of_turn(run, turn, limit).await
+    }
+
+    async fn decision_outcomes(&self, decisions: &[DecisionId]) -> Result<Vec<DecisionOutcome>, StoreError> {
+        self.store.decision_outcomes(decisions).await
+    }
+
     async fn payload(&self, digest: PayloadDigest) -> Result<Option<Payload>, StoreError> {
         self.store.payload(digest).await
     }
@@ -230,6 +257,46 @@ impl Tx for FaultyTx {
         measures: &[Measure],
     ) -> Result<BTreeMap<String, Tally>, StoreError> {
         self.tx.lock_limits(call, measures).await
+    }
+
+    async fn known_run(&mut self, run: &RunKey, now: Timestamp) -> Result<KnownRun, StoreError> {
+        self.tx.known_run(run, now).await
+    }
+
+    async fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.tx.update_run(run).await
+    }
+
+    async fn set_requests(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.tx.set_requests(run).await
+    }
+
+    async fn runs_named(&mut self, run: &RunId, agents: &[&AgentId]) -> Result<Vec<RunKey>, StoreError> {
+        self.tx.runs_named(run, agents).await
+    }
+
+    async fn below_head(&mut self, head: &RunKey) -> Result<Vec<Run>, StoreError> {
+        self.tx.below_head(head).await
+    }
+
+    async fn set_run_lease(&mut self, run: &RunKey, lease: RunLease) -> Result<(), StoreError> {
+        self.tx.set_run_lease(run, lease).await
+    }
+
+    async fn park(&mut self, run: &RunKey, parked: &Parked) -> Result<(), StoreError> {
+        self.tx.park(run, parked).await
+    }
+
+    async fn set_pause(&mut self, agent: &AgentId, pause: Option<(Timestamp, &str)>) -> Result<(), StoreError> {
+        self.tx.set_pause(agent, pause).await
+    }
+
+    async fn open_of_runs(&mut self, runs: &[RunKey]) -> Result<Vec<Approval>, StoreError> {
+        self.tx.open_of_runs(runs).await
+    }
+
+    async fn open_under_agent(&mut self, agent: &AgentId) -> Result<Vec<Approval>, StoreError> {
+        self.tx.open_under_agent(agent).await
     }
 
     async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError> {

@@ -192,6 +192,8 @@ pub(crate) struct World {
     pub(crate) outside: MadeUp,
     pub(crate) ana: ReviewerCaller,
     pub(crate) bo: ReviewerCaller,
+    /// The orchestrator of both agents.
+    pub(crate) desk: Caller,
     /// The store, and ways around it.
     pub(crate) storage: TestStore,
     database: Arc<Database>,
@@ -217,6 +219,22 @@ fn key_of(name: &str, role: Role) -> KeyRecord {
         roles: Roles::new([role]).unwrap(),
         agents: [].into(),
         hash,
+        created_at: START,
+        expires_at: None,
+        revoked_at: None,
+    })
+    .unwrap()
+}
+
+/// The key of the orchestrator of both agents.
+fn desk_key() -> KeyRecord {
+    let key = key_of("desk", Role::Orchestrator);
+    KeyRecord::new(KeyParts {
+        id: key.id(),
+        name: key.name().clone(),
+        roles: key.roles().clone(),
+        agents: ["billing-bot", "other-bot"].map(|agent| AgentId::parse(agent).unwrap()).into(),
+        hash: *key.hash(),
         created_at: START,
         expires_at: None,
         revoked_at: None,
@@ -286,6 +304,7 @@ impl World {
         for (name, role) in keys {
             keys::create_key(&store, &Actor::service(), &key_of(name, role), START).await.unwrap();
         }
+        keys::create_key(&store, &Actor::service(), &desk_key(), START).await.unwrap();
         Self::start(database, storage, Arc::new(ManualClock::new()), Arc::default(), setup)
     }
 
@@ -343,6 +362,7 @@ impl World {
             outside,
             ana,
             bo,
+            desk: Caller { principal: desk_key().principal_at(START).unwrap(), request_id: "req-desk".to_owned() },
             storage,
             database,
             calls,

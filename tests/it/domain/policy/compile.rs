@@ -446,3 +446,14 @@ fn a_floor_that_does_not_fit_one_of_its_tools_names_that_tool() {
     let none_has_it = only_fault(&text.replace("args.n", "args.m"));
     assert!(!none_has_it.contains("(for"), "{none_has_it}");
 }
+
+#[test]
+fn a_label_is_a_short_name() {
+    let labels = |labels: &str| with_tool(&format!("labels = {labels}\n"));
+    assert_eq!(policy(&labels("[\"private-data\", \"a_1\"]")).tool("t").unwrap().labels.len(), 2);
+    for wrong in ["[\"private data\"]", "[\"\u{fc}\"]", &format!("[\"{}\"]", "x".repeat(65))] {
+        assert_refused(&labels(wrong), "not a label");
+    }
+    let many: Vec<String> = (0..17).map(|label| format!("\"l{label}\"")).collect();
+    assert_refused(&labels(&format!("[{}]", many.join(","))), "more than 16 `labels`");
+}

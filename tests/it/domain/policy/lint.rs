@@ -97,6 +97,8 @@ fn egress_that_is_called_a_read_is_told() {
     assert_warned(&tool("read", ""), "can send anything to any host");
     assert_silent(&tool("read", ", hosts = [\"api.acme.example\"]"));
     assert_silent(&tool("send", ""));
+    let floor = "[[rules]]\nid = \"f\"\ntools = [\"t\"]\nwhen = '\"private\" in run.labels'\nverdict = \"deny\"\nreason = \"r\"\n";
+    assert_silent(&format!("{}{floor}", tool("read", "")));
 }
 
 #[test]
