@@ -164,6 +164,10 @@ fn parse_address(address: &str) -> Result<(String, String), Refusal> {
         return Err(Refusal::unresolvable("encoded_word", "an address holds an encoded word"));
     }
     match Host::parse(domain)? {
+        // A domain grows when it is written in ASCII, and the whole address travels in that form.
+        Host::Name(domain) if local.len() + 1 + domain.len() > LONGEST_ADDRESS => {
+            Err(Refusal::unresolvable("too_long", "an address is too long in ASCII form"))
+        }
         Host::Name(domain) if domain.contains('.') => Ok((local.to_ascii_lowercase(), domain)),
         Host::Name(_) => Err(Refusal::unresolvable("local_domain", "the domain is a single label")),
         Host::Address(_) => Err(Refusal::unresolvable("address_literal", "the domain is a network address")),

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use countersign::{app::decide_call::DecideAnswer, domain::ids::RunId};
+use countersign::{
+    app::{decide_call::DecideAnswer, runs::Declaration},
+    domain::{identity::AgentId, ids::RunId, run::RunKey},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,6 +22,7 @@ pub(crate) struct Suite {
 #[derive(Deserialize)]
 struct UserTask {
     id: String,
+    request: String,
     calls: Vec<Call>,
 }
 
@@ -44,7 +48,7 @@ enum Outcome {
     Refused,
 }
 
-/// The figures of a replay without the trusted request.
+/// The figures of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) user_tasks: usize,
@@ -73,15 +77,20 @@ pub(crate) fn suite(name: &str) -> Option<Arc<Suite>> {
     Some(Arc::new(serde_json::from_str(&text).unwrap()))
 }
 
-/// Replays a suite in a world whose policy is that of the suite.
-pub(crate) async fn replay(world: World, suite: Arc<Suite>) -> Figures {
-    Replay { world: Arc::new(world), suite }.figures().await
+/// Replays a suite in a world whose policy is that of the suite, with what each user asked as the trusted request of its
+/// run, or without.
+pub(crate) async fn replay(world: World, suite: Arc<Suite>, trusted_request: bool) -> Figures {
+    Replay { world: Arc::new(world), suite, trusted_request }.figures().await
 }
+
+/// What the user of an injection that runs by itself asked for.
+const UNRELATED: &str = "Summarise my messages.";
 
 #[derive(Clone)]
 struct Replay {
     world: Arc<World>,
     suite: Arc<Suite>,
+    trusted_request: bool,
 }
 
 impl Replay {
@@ -94,7 +103,7 @@ impl Replay {
             ..Figures::default()
         };
         for task in user_tasks {
-            let outcomes = self.run(&task.id, task.calls.iter().collect(), &mut figures).await;
+            let outcomes = self.run(&task.id, &task.request, task.calls.iter().collect(), &mut figures).await;
             if outcomes.contains(&Outcome::Held) {
                 figures.with_approval.push(task.id.clone());
             } else {
@@ -102,7 +111,7 @@ impl Replay {
             }
         }
         for injection in injection_tasks {
-            let outcomes = self.run(&injection.id, injection.calls.iter().collect(), &mut figures).await;
+            let outcomes = self.run(&injection.id, UNRELATED, injection.calls.iter().collect(), &mut figures).await;
             if gets_through(injection, &outcomes) {
                 figures.open.push(injection.id.clone());
             }
@@ -128,7 +137,7 @@ impl Replay {
         for injection in &self.suite.injection_tasks {
             let name = format!("{}-{}", user.id, injection.id);
             let calls = user.calls.iter().chain(&injection.calls).collect();
-            let outcomes = self.run(&name, calls, &mut figures).await;
+            let outcomes = self.run(&name, &user.request, calls, &mut figures).await;
             if gets_through(injection, &outcomes[user.calls.len()..]) {
                 figures.leaked.push((user.id.clone(), injection.id.clone()));
             }
@@ -137,7 +146,12 @@ impl Replay {
     }
 
     /// Asks about each call, one after the other, in a run of this name.
-    async fn run(&self, name: &str, calls: Vec<&Call>, figures: &mut Figures) -> Vec<Outcome> {
+    async fn run(&self, name: &str, asked: &str, calls: Vec<&Call>, figures: &mut Figures) -> Vec<Outcome> {
+        if self.trusted_request {
+            let run = RunKey { agent: AgentId::parse("billing-bot").unwrap(), run: RunId::parse(name).unwrap() };
+            let declared = Declaration { request: Some(asked.to_owned()), ..Declaration::default() };
+            self.world.app.declare_run(&self.world.desk, &run, &declared).await.unwrap();
+        }
         let mut outcomes = Vec::new();
         for call in calls {
             let mut request = self.world.call(&call.tool, call.args.clone());

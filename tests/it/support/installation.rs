@@ -7,6 +7,9 @@ use super::{
     process::{Process, create_key, run, text},
 };
 
+/// Where the service says it is reached.
+pub(crate) const PUBLIC_URL: &str = "https://approve.test";
+
 /// A service that can be killed and started again over the same data.
 pub(crate) struct Installation {
     folder: TempDir,
@@ -34,6 +37,7 @@ impl Installation {
             ("COUNTERSIGN_POLICY", policy.to_owned()),
             ("COUNTERSIGN_REVIEWERS__ANA__EMAIL", "ana@acme.example".to_owned()),
             ("COUNTERSIGN_DATABASE__AUTO_MIGRATE", "true".to_owned()),
+            ("COUNTERSIGN_PUBLIC_URL", PUBLIC_URL.to_owned()),
         ];
         environment.extend(schema.as_ref().map(|schema| ("COUNTERSIGN_DATABASE_URL", schema.url())));
         let borrowed: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();

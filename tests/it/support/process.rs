@@ -173,15 +173,26 @@ impl Caller {
         self.post(&path, json!({ "args": args, "claim_id": claim_id })).await
     }
 
+    /// Sends to a process that may be gone; `None` when the whole answer did not come.
+    pub(crate) async fn try_post(&self, path: &str, body: Value) -> Option<(StatusCode, Value)> {
+        self.try_send(Method::POST, path, Some(body)).await.ok()
+    }
+
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        self.try_send(method, path, body).await.unwrap()
+    }
+
+    async fn try_send(&self, method: Method, path: &str, body: Option<Value>) -> reqwest::Result<(StatusCode, Value)> {
         let mut request = self.http.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key);
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let response = request.send().await.unwrap();
+        let response = request.send().await?;
         let status = response.status();
-        let body = response.text().await.unwrap();
-        (status, if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap_or(Value::String(body)) })
+        let body = response.text().await?;
+        let read =
+            if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap_or(Value::String(body)) };
+        Ok((status, read))
     }
 }
 

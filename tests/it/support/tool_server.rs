@@ -5,11 +5,16 @@ use std::{
     sync::Mutex,
 };
 
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use countersign::{
     app::ports::PermitKey,
-    auth::permit::PermitVerifier,
+    auth::permit::{PermitVerifier, PublicKey},
     domain::{call::Arguments, time::Timestamp},
 };
+use serde_json::Value;
 
 /// A server for tools of one audience, which knows nothing of the service but its public keys.
 pub(crate) struct ToolServer {
@@ -40,9 +45,23 @@ pub(crate) enum NoEffect {
     UsedBefore,
 }
 
+/// The header of an Ed25519 public key in SubjectPublicKeyInfo (RFC 8410, section 4).
+const ED25519: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
 impl ToolServer {
     pub(crate) fn new(permits: PermitVerifier) -> Self {
         Self { permits, seen: Mutex::default(), effects: Mutex::default() }
+    }
+
+    /// A server that trusts whoever publishes this JWK set (RFC 7517) as `issuer`.
+    pub(crate) fn trusting(issuer: &str, jwks: &Value) -> Self {
+        let keys = jwks["keys"].as_array().unwrap().iter().map(|key| {
+            let x = URL_SAFE_NO_PAD.decode(key["x"].as_str().unwrap()).unwrap();
+            let der = STANDARD.encode([ED25519.as_slice(), &x].concat());
+            let pem = format!("-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n");
+            PublicKey::from_pem(&pem).unwrap()
+        });
+        Self::new(PermitVerifier::new(issuer, &keys.collect::<Vec<_>>()))
     }
 
     /// Runs `tool`, whose audience has its own name, if the permit says so.

@@ -111,6 +111,11 @@ fn what_mailers_read_differently_is_refused() {
         assert_eq!(unresolvable(&recipients(), text), code, "{text:?}");
     }
     assert_eq!(unresolvable(&recipients(), format!("{}@corp.example", "a".repeat(65))), "too_long");
+    // The domain fits as it is written and in ASCII; the address does as it is written alone.
+    let label = format!("{}\u{fc}", "a".repeat(40));
+    let domain = vec![label; 5].join(".");
+    assert_eq!(addresses(format!("a@{domain}")).len(), 1);
+    assert_eq!(unresolvable(&recipients(), format!("{}@{domain}", "a".repeat(20))), "too_long");
 }
 
 #[test]
