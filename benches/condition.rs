@@ -33,6 +33,7 @@ impl Scope for Tool {
             max_length: None,
             required: true,
             secret: false,
+            non_negative: false,
         })
     }
 

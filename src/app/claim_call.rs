@@ -7,8 +7,9 @@ use super::{
     decide_call::about,
     error::Error,
     kept::KeptInput,
+    limits::Locked,
     lookups::lookup_objection,
-    ports::{Change, PermitKey, StoreError, Tx},
+    ports::{Change, CountedCall, PermitKey, StoreError, Tx},
     retrying,
 };
 use crate::domain::{
@@ -18,13 +19,13 @@ use crate::domain::{
     },
     audit::entry::{Actor, Entry, EventKind},
     call::{Arguments, ToolCall},
-    decision::Judgement,
+    decision::{Judgement, ReasonCode},
     facts::Facts,
     ids::{ApprovalId, ClaimId},
     judge::judge,
+    limit,
     lookup::LookupResults,
     policy::Policy,
-    run::Run,
     time::Timestamp,
     verdict::Verdict,
 };
@@ -60,7 +61,7 @@ pub struct ClaimedCall {
 pub(super) struct Today<'a> {
     pub(super) policy: &'a Policy,
     pub(super) facts: &'a Facts,
-    pub(super) run: &'a Run,
+    pub(super) locked: &'a Locked,
     pub(super) judgement: &'a Judgement,
     /// The input that the call was held with.
     pub(super) kept: &'a KeptInput,
@@ -93,7 +94,12 @@ impl App {
             let paths = self.found_paths(&policy, &call).await;
             let lookups = self.lookups_for_claim(&policy, &held, presented).await;
             let mut tx = self.store.begin().await?;
-            let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, policy.tool(&call.tool), paths).await?;
+            let tool = policy.tool(&call.tool);
+            let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, tool, paths).await?;
+            // What the arguments resolved to depends on neither time nor context.
+            let resolved = judge(&policy, &call, &facts, self.now()).resolved;
+            let counted = self.locked_limits(tx.as_mut(), tool, &call, &run, &resolved).await?;
+            let locked = Locked { run, counted };
             let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
             let kept = self.kept_input(&approval).await?;
             call.context = kept.get("context").cloned();
@@ -101,7 +107,7 @@ impl App {
             let today = Today {
                 policy: &policy,
                 facts: &facts,
-                run: &run,
+                locked: &locked,
                 judgement: &judgement,
                 kept: &kept,
                 lookups: lookups.as_ref(),
@@ -163,7 +169,7 @@ impl App {
         today: &Today<'_>,
         now: Timestamp,
     ) -> Result<(Approval, ClaimedCall), Error> {
-        let Today { policy, facts, run, judgement, kept, lookups } = *today;
+        let Today { policy, facts, locked, judgement, kept, lookups } = *today;
         let key = tx.key(caller.principal.key()).await?;
         if key.and_then(|key| key.principal_at(now)).is_none() {
             return Err(Error::KeyRevoked);
@@ -198,10 +204,22 @@ impl App {
             tx.commit().await?;
             return Err(Error::PathMoved(moved));
         }
-        if let Some(objection) = self.objection(&approval, judgement, &self.requesters(policy, run)) {
+        if let Some(objection) = self.objection(&approval, judgement, &self.requesters(policy, &locked.run)) {
             let mut refused = caller.entry(EventKind::ClaimRefused, now);
             refused.reason_code = Some("policy_changed".to_owned());
             refused.reason = Some(objection.clone());
+            refused.policy_version = Some(policy.version().to_string());
+            tx.append(about(&approval, refused));
+            tx.commit().await?;
+            return Err(Error::PolicyChanged(objection));
+        }
+        let over = tool.filter(|_| claimable == Claimable::Now);
+        if let Some(limit) = over.and_then(|tool| limit::denying(tool, &locked.counted.tallies)) {
+            let objection = format!("the limit `{}` is exceeded", limit.id);
+            let mut refused = caller.entry(EventKind::ClaimRefused, now);
+            refused.reason_code = Some(ReasonCode::Limit.as_str().to_owned());
+            refused.reason = Some(objection.clone());
+            refused.rule = Some(limit.id.clone());
             refused.policy_version = Some(policy.version().to_string());
             tx.append(about(&approval, refused));
             tx.commit().await?;
@@ -252,8 +270,10 @@ impl App {
                 entry.detail.insert("claim_id".to_owned(), claim.id.to_string().into());
                 entry.detail.insert("lease_expires_at".to_owned(), claim.lease_expires_at.to_string().into());
                 if let Some(tool) = tool {
-                    self.join_labels(tx.as_mut(), run, tool, &mut entry).await?;
+                    self.join_labels(tx.as_mut(), &locked.run, tool, &mut entry).await?;
                 }
+                let counted = CountedCall { key: &claimed.call, args_hash: claimed.args_hash };
+                locked.counted.count(tx.as_mut(), &counted, PermitKey::Approval(claimed.id), now).await?;
                 tx.append(about(&claimed, entry));
                 tx.announce(Change::Approval(claimed.id));
                 claimed

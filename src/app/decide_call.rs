@@ -9,7 +9,8 @@ use super::{
     audit_log::{Appended, DecisionRecord},
     claim_call::{ClaimedCall, policy_objection},
     error::Error,
-    ports::{Change, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, SubjectCall, Tx},
+    limits::Locked,
+    ports::{Change, CountedCall, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, SubjectCall, Tx},
     retrying,
 };
 use crate::domain::{
@@ -25,6 +26,7 @@ use crate::domain::{
     canon::{json::ArgsHash, path::PathFinding},
     decision::{Decision, Judgement, Reason, ReasonCode},
     facts::{Facts, SettleFacts, Voters},
+    grant::StandingGrant,
     ids::{ApprovalId, BatchId, DecisionId},
     judge::judge,
     lookup::LookupResults,
@@ -151,6 +153,8 @@ struct Outside<'a> {
 /// A settled decision, ready to be written.
 struct Settled {
     decision: Decision,
+    /// The open approval that the call is attached to, when it is held.
+    joined: Option<Approval>,
     /// Which approval of the call it makes, if it makes one.
     attempt: u32,
     /// Nothing is remembered under the `Idempotency-Key` yet.
@@ -268,6 +272,7 @@ impl App {
         // Read with the locks in hand: the wait for them must not let anything pass that ran out meanwhile.
         let now = self.now();
         let judged = Judged { lookups: outside.lookups, ..Judged::new(policy, request, facts, now) };
+        let (grants, locked) = self.locked_for(tx.as_mut(), &judged, run).await?;
         let remembered = match &request.idempotency {
             Some(idempotency) => {
                 tx.remembered(caller.principal.name().as_str(), idempotency.route, &idempotency.key, now).await?
@@ -281,13 +286,16 @@ impl App {
         }
         let mut attempt = 1;
         if let Some(stored) = tx.held(key).await? {
-            match self.asked_again(tx, caller, &judged, &run, stored, remembered.is_some()).await? {
+            match self.asked_again(tx, caller, &judged, &locked, stored, remembered.is_some()).await? {
                 AskedAgain::Answered(answer) => return Ok(Some(answer)),
                 AskedAgain::NeedsLookups => return Ok(None),
                 AskedAgain::DecideAfresh(same, next) => (tx, attempt) = (same, next),
             }
         }
-        let decision = self.settled(tx.as_mut(), &judged, &run, attempt).await?;
+        // What loosens later opens no second way to run a call that was held.
+        let grants = if attempt == 1 { grants } else { Vec::new() };
+        let facts = self.settle_facts(tx.as_mut(), &judged, &locked, grants).await?;
+        let (decision, joined) = self.settled(tx.as_mut(), &judged, facts, attempt).await?;
         match &remembered {
             Some(record) if attempt == 1 => match memory::refusal_from_memory(record) {
                 Some(refusal) => return Ok(Some(DecideAnswer::Refused(refusal))),
@@ -302,39 +310,98 @@ impl App {
         if decision.judgement.verdict == Verdict::RequireApproval && judged.lacks_lookups(judged.tool()) {
             return Ok(None);
         }
-        let settled = Settled { decision, attempt, first_of_its_key: remembered.is_none() };
-        self.record_settled(tx, caller, &judged, &run, settled).await.map(Some)
+        let settled = Settled { decision, joined, attempt, first_of_its_key: remembered.is_none() };
+        self.record_settled(tx, caller, &judged, &locked, settled).await.map(Some)
     }
 
-    async fn settled(&self, tx: &mut dyn Tx, judged: &Judged<'_>, run: &Run, attempt: u32) -> Result<Decision, Error> {
-        let Judged { policy, request, judgement, now, .. } = judged;
+    /// Locks the grants and the limits that the call may use.
+    async fn locked_for(
+        &self,
+        tx: &mut dyn Tx,
+        judged: &Judged<'_>,
+        run: Run,
+    ) -> Result<(Vec<StandingGrant>, Locked), Error> {
+        let Judged { policy, request, facts, judgement, .. } = judged;
+        let call = &request.call;
+        let asks = judgement.verdict == Verdict::RequireApproval && !request.hold;
+        let grants =
+            if asks { self.standing_grants(tx, policy, call, judgement, facts, &run).await? } else { Vec::new() };
+        let counts = judged.tool().filter(|_| judgement.verdict != Verdict::Deny);
+        let counted = self.locked_limits(tx, counts, call, &run, &judgement.resolved).await?;
+        Ok((grants, Locked { run, counted }))
+    }
+
+    async fn settle_facts(
+        &self,
+        tx: &mut dyn Tx,
+        judged: &Judged<'_>,
+        locked: &Locked,
+        grants: Vec<StandingGrant>,
+    ) -> Result<SettleFacts, Error> {
+        let Judged { policy, request, now, .. } = judged;
         let key = &request.call.key;
         let tool = judged.tool_name();
         let standing_denial = tx.standing_denial(&key.agent, &key.run, tool, request.call.args.hash()).await?;
         let (open_in_run, open_of_agent) = tx.open_counts(&key.agent, &key.run, *now).await?;
         let refused_of_tool_in_run = tx.refused_count(&key.agent, &key.run, tool).await?;
-        let asking = self.requesters(policy, run);
+        let asking = self.requesters(policy, &locked.run);
         let (requesters, voters): (Vec<_>, Vec<_>) =
             self.reviewers.iter().partition(|person| asking.contains(&person.name));
-        let facts = SettleFacts {
+        Ok(SettleFacts {
             standing_denial,
             open_in_run,
             open_of_agent,
             refused_of_tool_in_run,
             voters: Voters::among(voters.into_iter()),
             requesters: Voters::among(requesters.into_iter()),
-        };
+            limits: locked.counted.tallies.clone(),
+            grants,
+            joins: false,
+        })
+    }
+
+    /// Settles the call, and finds the open approval that it is attached to.
+    async fn settled(
+        &self,
+        tx: &mut dyn Tx,
+        judged: &Judged<'_>,
+        mut facts: SettleFacts,
+        attempt: u32,
+    ) -> Result<(Decision, Option<Approval>), Error> {
+        let Judged { policy, judgement, .. } = judged;
         let judgement = if attempt == 1 {
             judgement.clone()
         } else {
             at_least_held(judgement.clone(), ReasonCode::HeldBefore, "the call was held before")
         };
-        let decision = settle(policy, judgement, &facts);
+        // Read with every lock in hand.
+        let now = self.now();
+        let mut joined = None;
+        if let Some(alike) = self.open_alike(tx, judged).await? {
+            facts.joins = true;
+            let decision = settle(policy, judgement.clone(), &facts, now);
+            // What it asks for must be all that is asked for now: context and time may differ.
+            joined = policy_objection(&alike, &decision.judgement).is_none().then_some(alike);
+            facts.joins = joined.is_some();
+        }
+        let decision = settle(policy, judgement, &facts, now);
         if attempt > MAX_ATTEMPTS && decision.judgement.verdict == Verdict::RequireApproval {
             let text = "the call was held too often without coming to a run";
-            return Ok(denied(decision.judgement, ReasonCode::ExpiredTooOften, text));
+            return Ok((denied(decision.judgement, ReasonCode::ExpiredTooOften, text), None));
         }
-        Ok(decision)
+        Ok((decision, joined))
+    }
+
+    /// The open approval of the same run, tool and arguments, for a call that would join one.
+    async fn open_alike(&self, tx: &mut dyn Tx, judged: &Judged<'_>) -> Result<Option<Approval>, Error> {
+        let Judged { request, judgement, now, .. } = judged;
+        let (Some(tool), true) = (&judgement.tool, request.join) else { return Ok(None) };
+        let key = &request.call.key;
+        let Some(stored) = tx.open_alike(&key.agent, &key.run, tool, request.call.args.hash()).await? else {
+            return Ok(None);
+        };
+        let alike = self.with_time_recorded(tx, stored, *now).await?;
+        Ok(Some(alike).filter(|approval| approval.next_deadline().is_some()))
     }
 
     /// Writes a settled decision, with its approval when it asks for one, and commits.
@@ -343,10 +410,10 @@ impl App {
         mut tx: Box<dyn Tx>,
         caller: &Caller,
         judged: &Judged<'_>,
-        run: &Run,
+        locked: &Locked,
         settled: Settled,
     ) -> Result<DecideAnswer, Error> {
-        let Settled { decision: settled, attempt, first_of_its_key } = settled;
+        let Settled { decision: settled, joined, attempt, first_of_its_key } = settled;
         let Judged { request, now, .. } = judged;
         let key = &request.call.key;
         let id = DecisionId::from_uuid(self.uuid(*now)?);
@@ -362,19 +429,7 @@ impl App {
                 DecideAnswer::Refused(RefusedCall::Declined { approval, message })
             }
             (None, Verdict::RequireApproval, Some(payload)) => {
-                let alike = match (&settled.judgement.tool, request.join) {
-                    (Some(tool), true) => tx.open_alike(&key.agent, &key.run, tool, request.call.args.hash()).await?,
-                    _ => None,
-                };
-                let alike = match alike {
-                    Some(stored) => Some(self.with_time_recorded(tx.as_mut(), stored, *now).await?),
-                    None => None,
-                };
-                // What it asks for must be all that is asked for now: context and time may differ.
-                let alike = alike.filter(|approval| {
-                    approval.next_deadline().is_some() && policy_objection(approval, &settled.judgement).is_none()
-                });
-                let approval = match alike {
+                let approval = match joined {
                     Some(approval) => {
                         entry.approval = Some(approval.id);
                         entry.code = Some(approval.code.clone());
@@ -387,7 +442,14 @@ impl App {
                     }
                     None => {
                         let approval = self
-                            .open_approval(tx.as_mut(), judged, &settled.judgement, run, (id, &payload), attempt)
+                            .open_approval(
+                                tx.as_mut(),
+                                judged,
+                                &settled.judgement,
+                                &locked.run,
+                                (id, &payload),
+                                attempt,
+                            )
                             .await?;
                         entry.approval = Some(approval.id);
                         entry.code = Some(approval.code.clone());
@@ -406,9 +468,23 @@ impl App {
             }
             (None, Verdict::Allow | Verdict::AllowAudited, _) => {
                 if let Some(tool) = judged.tool() {
-                    self.join_labels(tx.as_mut(), run, tool, &mut entry).await?;
+                    self.join_labels(tx.as_mut(), &locked.run, tool, &mut entry).await?;
                 }
+                let call = CountedCall { key, args_hash: request.call.args.hash() };
+                locked.counted.count(tx.as_mut(), &call, PermitKey::Decision(id), *now).await?;
+                let used = settled.grant.map(|grant| Entry {
+                    rule: Some(grant.to_string()),
+                    detail: Map::from_iter([("grant".to_owned(), json!(grant))]),
+                    call: Some(key.clone()),
+                    tool: entry.tool.clone(),
+                    decision: Some(id),
+                    ..caller.entry(EventKind::GrantUsed, *now)
+                });
                 tx.append(entry);
+                if let (Some(grant), Some(used)) = (settled.grant, used) {
+                    tx.use_grant(grant, &call, id, *now).await?;
+                    tx.append(used);
+                }
                 self.final_answer(judged, &settled.judgement, id)?
             }
             (None, Verdict::RequireApproval | Verdict::Deny, _) => {

@@ -7,8 +7,10 @@ use super::{
 use crate::domain::{
     approval::{confirmation::ConfirmationFault, state::Refused},
     canon::json::ArgsHash,
+    grant::TooWide,
     ids::{ApprovalId, ClaimId},
     lookup::LookupObjection,
+    policy::condition::ConditionFault,
     time::Timestamp,
 };
 
@@ -78,12 +80,46 @@ pub enum Error {
     /// An outcome is recorded, and this one differs.
     #[error("an outcome is recorded already")]
     OutcomeStands,
+    /// A grant would be wider than allowed.
+    #[error(transparent)]
+    GrantTooWide(#[from] TooWide),
+    /// The condition of a grant does not compile.
+    #[error("the condition does not compile")]
+    Condition(Vec<ConditionPlace>),
+    /// The approval does not offer the grant that the decision takes.
+    #[error("the approval does not offer this grant")]
+    OfferGone,
     /// Something stands in the way of what was to be done to a run.
     #[error(transparent)]
     Run(#[from] RunRefused),
     /// What was asked for cannot be done with these values.
     #[error("{0}")]
     Invalid(String),
+}
+
+/// Where a condition is at fault, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionPlace {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub hint: String,
+}
+
+impl ConditionPlace {
+    /// Where `fault` stands in `source`; one of the condition as a whole stands at its beginning.
+    pub fn of(fault: ConditionFault, source: &str) -> Self {
+        let before = source.chars().take(fault.column.unwrap_or_default());
+        let (line, column) = before.fold((1, 1), |(line, column), character| match character {
+            '\n' => (line + 1, 1),
+            _ => (line, column + 1),
+        });
+        Self { line, column, message: fault.message, hint: fault.hint }
+    }
 }
 
 /// What is known of a call that ran, or whose claim is out.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
     time::Duration,
 };
@@ -28,8 +29,10 @@ use crate::domain::{
         path::{PathFinding, PathQuestion},
     },
     facts::StandingDenial,
+    grant::{Grant, GrantRecord, Revocation},
     identity::{AgentId, KeyRecord, ReviewerName},
-    ids::{ApprovalId, BatchId, DecisionId, KeyId, RunId, ToolUseId},
+    ids::{ApprovalId, BatchId, DecisionId, GrantId, KeyId, RunId, ToolUseId},
+    limit::{Measure, Tally},
     lookup::{LookupRequest, LookupResults},
     policy::PolicyVersion,
     run::{KnownRun, ParkedTag, Run, RunKey, RunLease},
@@ -107,6 +110,16 @@ pub enum PermitKey {
     Approval(ApprovalId),
 }
 
+/// As the id is shown.
+impl fmt::Display for PermitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decision(id) => id.fmt(f),
+            Self::Approval(id) => id.fmt(f),
+        }
+    }
+}
+
 /// Signs permits.
 pub trait PermitSigner: Send + Sync {
     /// The permit as a compact JWT, good from `from` on.
@@ -172,6 +185,15 @@ pub struct Guard {
     /// No denial of the same call may stand: this tool ...
     pub tool: String,
     /// ... with these arguments, in this run.
+    pub args_hash: ArgsHash,
+}
+
+/// A call as it is counted: the same one, with the same arguments, never twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedCall<'a> {
+    /// The call.
+    pub key: &'a CallKey,
+    /// Its arguments.
     pub args_hash: ArgsHash,
 }
 
@@ -299,6 +321,30 @@ pub struct Onlooker {
     pub now: Timestamp,
 }
 
+/// Which grants to list; every given field must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GrantFilter {
+    /// For this agent.
+    pub agent: Option<AgentId>,
+    /// For this run.
+    pub run: Option<RunId>,
+    /// For this tool.
+    pub tool: Option<String>,
+    /// Only those that let calls through at this moment, as far as the policy lets them.
+    pub live_at: Option<Timestamp>,
+    /// Only those that this reviewer made, or that stand for a group he is in, or for any reviewer; `None`: all.
+    pub visible_to: Option<GrantViewer>,
+}
+
+/// Who looks at grants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantViewer {
+    /// The reviewer.
+    pub name: ReviewerName,
+    /// The groups the reviewer is in.
+    pub groups: BTreeSet<String>,
+}
+
 /// A settled call, as one of those on the same business key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubjectCall {
@@ -407,6 +453,14 @@ pub trait Store: Send + Sync {
     /// Approvals that time has changed by `now` and nobody has recorded.
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError>;
 
+    /// Grants that match, newest first, with an id less than `before` when given.
+    async fn grants(
+        &self,
+        filter: &GrantFilter,
+        before: Option<GrantId>,
+        limit: u32,
+    ) -> Result<Vec<GrantRecord>, StoreError>;
+
     /// A run that was declared, held a call or has touched something, as it stands.
     async fn run(&self, run: &RunKey, now: Timestamp) -> Result<Option<KnownRun>, StoreError>;
 
@@ -450,7 +504,7 @@ pub trait Store: Send + Sync {
 
 /// One transaction. Dropped without a commit it leaves nothing.
 ///
-/// Locks are taken in the order of the methods here: agent, run, approval, and the head of the log last, by
+/// Locks are taken in the order of the methods here: agent, run, grants, limits, approval, and the head of the log last, by
 /// [`Tx::commit`].
 #[async_trait]
 pub trait Tx: Send {
@@ -496,6 +550,26 @@ pub trait Tx: Send {
 
     /// The same of all runs of an agent, and of those below any of them.
     async fn open_under_agent(&mut self, agent: &AgentId) -> Result<Vec<Approval>, StoreError>;
+
+    /// The grants for this run and tool that are not revoked and not expired at `now`, locked, the oldest first. Of the
+    /// uses of each, this very call is left out.
+    async fn lock_grants(
+        &mut self,
+        call: &CountedCall<'_>,
+        tool: &str,
+        now: Timestamp,
+    ) -> Result<Vec<GrantRecord>, StoreError>;
+
+    /// A grant, locked.
+    async fn grant(&mut self, id: GrantId) -> Result<Option<GrantRecord>, StoreError>;
+
+    /// Locks what is counted where these measures count, in the order of the limits' ids, and tells what it comes to:
+    /// by the limit's id, this very call left out.
+    async fn lock_limits(
+        &mut self,
+        call: &CountedCall<'_>,
+        measures: &[Measure],
+    ) -> Result<BTreeMap<String, Tally>, StoreError>;
 
     /// The approval that holds this call, locked.
     async fn held(&mut self, call: &CallKey) -> Result<Option<Approval>, StoreError>;
@@ -549,6 +623,33 @@ pub trait Tx: Send {
 
     /// Every call that this approval holds, and no newer one.
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError>;
+
+    /// Counts a call as a use of a locked grant; one that is counted already is not counted again.
+    async fn use_grant(
+        &mut self,
+        grant: GrantId,
+        call: &CountedCall<'_>,
+        decision: DecisionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Stores a new grant; its payload is there already.
+    async fn insert_grant(&mut self, grant: &Grant) -> Result<(), StoreError>;
+
+    /// Takes a locked grant back.
+    async fn revoke_grant(&mut self, id: GrantId, revocation: &Revocation) -> Result<(), StoreError>;
+
+    /// Counts a call where its limits are locked, as permitted by `by`; one that is counted already keeps its moment.
+    async fn count_use(
+        &mut self,
+        call: &CountedCall<'_>,
+        measures: &[Measure],
+        by: PermitKey,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Counts no longer what `by` permitted: it was not started.
+    async fn give_back(&mut self, by: PermitKey) -> Result<(), StoreError>;
 
     /// Keeps the business keys of a settled call.
     async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError>;

@@ -6,7 +6,7 @@ use super::{
     App, Caller,
     decide_call::about,
     error::Error,
-    ports::{Change, DecisionOutcome, EntryFilter, Tx},
+    ports::{Change, DecisionOutcome, EntryFilter, PermitKey, Tx},
     retrying,
 };
 use crate::domain::{
@@ -60,7 +60,10 @@ impl App {
                 // Nothing changes, and what was written again is not kept: the transaction is dropped.
                 Taken::Repeated => return Ok(()),
                 Taken::Recorded => EventKind::Outcome,
-                Taken::GivenBack => EventKind::ClaimReturned,
+                Taken::GivenBack => {
+                    tx.give_back(PermitKey::Approval(approval.id)).await?;
+                    EventKind::ClaimReturned
+                }
                 Taken::Late => EventKind::OutcomeLate,
             };
             tx.update_approval(&approval).await?;
@@ -108,6 +111,10 @@ impl App {
                 let same_words = self.outcome_payload(tx.as_mut(), outcome, first.payload).await? == first.payload;
                 let same = first.status == record.status && same_words;
                 return if same { Ok(()) } else { Err(Error::OutcomeStands) };
+            }
+            match outcome.status {
+                ReportedStatus::NotStarted => tx.give_back(PermitKey::Decision(id)).await?,
+                ReportedStatus::Succeeded | ReportedStatus::Failed => {}
             }
             let mut entry = caller.entry(EventKind::Outcome, now);
             entry.call.clone_from(&decided.call);

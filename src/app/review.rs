@@ -13,6 +13,7 @@ use super::{
     confirm::ToConfirm,
     decide_call::about,
     error::Error,
+    grants::{GrantOffer, TakenOffer},
     kept::{Kept, KeptCall},
     ports::{ApprovalFilter, Change, SubjectCall, Tx},
     retrying,
@@ -48,6 +49,8 @@ pub struct ReviewDecision {
     pub reason: Option<String>,
     /// What the agent is told of a denial.
     pub message_to_agent: Option<String>,
+    /// One of the grants that the approval offers, taken with an approve.
+    pub grant: Option<TakenOffer>,
     /// What the first approve was answered with, where an approve takes a second click.
     pub confirmation: Option<String>,
 }
@@ -76,6 +79,8 @@ pub struct ReviewedApproval {
     pub same_subject: Vec<CallBefore>,
     /// Other approvals of the same agent, tool and arguments that are open.
     pub identical: Vec<OpenTwin>,
+    /// The grants that whoever asks may take with an approve.
+    pub offers: Vec<GrantOffer>,
 }
 
 /// An earlier or later call on the same business key.
@@ -155,7 +160,8 @@ impl App {
             })
             .await?;
         }
-        self.with_kept(approval, kept).await
+        let offers = self.grant_offers(reviewer, &approval).await?;
+        Ok(ReviewedApproval { offers, ..self.with_kept(approval, kept).await? })
     }
 
     /// The caller's own approval, once its state is no longer `unless`, or when `wait` is over.
@@ -208,6 +214,10 @@ impl App {
         decision: &ReviewDecision,
     ) -> Result<Decided, Error> {
         let held = self.store.approval(id).await?.ok_or(Error::NotFound)?;
+        let taken = match decision.grant.as_ref().filter(|_| decision.approve) {
+            Some(taken) => self.taken_offer(reviewer, id, taken).await?,
+            None => None,
+        };
         let decided = retrying(|| async {
             let mut tx = self.store.begin().await?;
             let run = tx.lock_run(&RunKey::of(&held.call)).await?;
@@ -251,6 +261,10 @@ impl App {
                 tx.append(about(&approval, vote));
                 if counted == Counted::Met {
                     tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalApproved, now)));
+                }
+                if decision.grant.is_some() {
+                    let taken = taken.clone().filter(|_| counted == Counted::Met).ok_or(Error::OfferGone)?;
+                    self.store_grant(tx.as_mut(), reviewer, taken, Some(&approval), now).await?;
                 }
                 approval
             } else {
@@ -404,7 +418,15 @@ impl App {
             .take(MOST_BESIDE as usize)
             .map(|twin| OpenTwin { id: twin.id, code: twin.code })
             .collect();
-        Ok(ReviewedApproval { approval, review: review.held(), args, rationale, same_subject, identical })
+        Ok(ReviewedApproval {
+            approval,
+            review: review.held(),
+            args,
+            rationale,
+            same_subject,
+            identical,
+            offers: Vec::new(),
+        })
     }
 
     async fn calls_on_same_subject(

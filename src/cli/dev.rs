@@ -292,6 +292,9 @@ fn line(entry: &Entry) -> Option<String> {
         | EventKind::OutcomeUnknown
         | EventKind::OutcomeSettled
         | EventKind::CallReused
+        | EventKind::GrantCreated
+        | EventKind::GrantRevoked
+        | EventKind::GrantUsed
         | EventKind::RequestRefused
         | EventKind::RunDeclared
         | EventKind::RunRequested

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     approval::requirement::Requirement,
     facts::StandingDenial,
+    ids::GrantId,
     policy::{PolicyVersion, condition::RuleState, schema::ArgumentFault},
     verdict::Verdict,
 };
@@ -38,6 +39,10 @@ pub enum ReasonCode {
     Default,
     /// The tool runs commands outside a sandbox.
     NotSandboxed,
+    /// One call more than a limit admits.
+    Limit,
+    /// A reviewer's grant covers the call.
+    Grant,
     /// The caller asked for a human although policy would allow.
     HoldRequested,
     /// The call was held before: policy that has loosened since opens no second way to run it.
@@ -71,6 +76,8 @@ impl ReasonCode {
             Self::Floor => "floor",
             Self::Default => "default",
             Self::NotSandboxed => "not_sandboxed",
+            Self::Limit => "limit",
+            Self::Grant => "grant",
             Self::HoldRequested => "hold_requested",
             Self::HeldBefore => "held_before",
             Self::DeniedBefore => "denied_before",
@@ -126,7 +133,7 @@ pub struct Judgement {
     pub obligations: Map<String, Value>,
     /// What a human must agree to, when the verdict is to ask one.
     pub requirement: Option<Requirement>,
-    /// The rules that ask for a human, by id; empty when the tool's default or step 6 asks.
+    /// The rules and limits that ask for a human, by id; empty when the tool's default or step 6 asks.
     pub asked_by: Vec<String>,
     /// Where the arguments do not fit the schema.
     pub argument_faults: Vec<ArgumentFault>,
@@ -141,6 +148,8 @@ pub struct Decision {
     pub judgement: Judgement,
     /// The denial by a reviewer that answers this call as well.
     pub standing_denial: Option<StandingDenial>,
+    /// The grant that lets the call through, and that it is a use of.
+    pub grant: Option<GrantId>,
 }
 
 /// The version of the engine that decided, recorded with every decision.

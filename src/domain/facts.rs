@@ -8,8 +8,10 @@ use serde_json::Value;
 use super::{
     approval::requirement::Requirement,
     canon::path::PathFinding,
+    grant::StandingGrant,
     identity::{AgentId, Reviewer, ReviewerDirectory},
     ids::ApprovalId,
+    limit::Tally,
     requested::TrustedRequest,
 };
 
@@ -57,6 +59,13 @@ pub struct SettleFacts {
     /// The reviewers who ask for the call themselves, and may vote only where the requirement allows that.
     #[serde(default)]
     pub requesters: Voters,
+    /// What the limits of the tool have counted, by their ids.
+    pub limits: BTreeMap<String, Tally>,
+    /// The grants for this run and tool, the oldest first; none for a call that its caller wants held, or that was held
+    /// before.
+    pub grants: Vec<StandingGrant>,
+    /// The call is attached to an approval that is open already, and so opens none.
+    pub joins: bool,
 }
 
 /// A reviewer's denial that still stands.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    approval::requirement::Requirement,
     call::ToolCall,
     canon::{Refusal, Resolution, path::PathQuestion},
     decision::{Judgement, Reason, ReasonCode, RuleTrace},
@@ -13,7 +12,7 @@ use super::{
     policy::{
         Policy, Rule, Tool,
         argument::{Argument, Values},
-        condition::{InputParts, Inputs, Request, RequestedValue, RuleState},
+        condition::{Condition, InputParts, Inputs, Request, RequestedValue, RuleState},
     },
     time::Timestamp,
     verdict::Verdict,
@@ -223,7 +222,7 @@ impl Draft {
             self.judgement.obligations = Map::new();
         }
         // Kept for an allowed call as well: whoever asks to hold it asks for what the tool asks for.
-        self.judgement.requirement = Some(joined_requirement(policy, tool, &asking));
+        self.judgement.requirement = Some(tool.requirement(&asking, policy.approval_ttl()));
         self.judgement.asked_by = asking.iter().map(|rule| rule.id.clone()).collect();
         self.judgement.asked_by.sort();
         self.judgement.verdict = verdict;
@@ -239,30 +238,53 @@ impl Draft {
         facts: &Facts,
         now: Timestamp,
     ) -> Vec<(&'p Rule, RuleState)> {
-        let rules = || tool.rules.iter().chain(&tool.floors);
-        if rules().next().is_none() {
+        if tool.all_rules().next().is_none() {
             return Vec::new();
         }
-        let id = call.key.agent.as_str();
-        let labels = policy.agent(id).map(|agent| agent.labels.clone()).unwrap_or_default();
-        let agent = json!({ "id": id, "labels": labels });
-        let asked = facts.run.as_ref().and_then(|run| run.request.as_ref()).filter(|asked| asked.is_at_hand());
-        let named = |value: RequestedValue<'_>| asked.is_some_and(|asked| asked.names(value));
-        let inputs = Inputs::new(InputParts {
-            args: call.args.value(),
-            resolved: &self.judgement.resolved,
-            agent: &agent,
-            context: call.context.as_ref(),
-            run: facts.run.as_ref().map(|run| &run.value),
-            now,
-            request: match asked {
-                None => Request::NotGathered,
-                Some(asked) if asked.is_empty() => Request::None,
-                Some(_) => Request::Made(&named),
-            },
-        });
-        rules().map(|rule| (rule, rule.condition.evaluate(&inputs))).collect()
+        with_inputs(policy, call, &self.judgement.resolved, facts, now, |inputs| {
+            tool.all_rules().map(|rule| (rule, rule.condition.evaluate(inputs))).collect()
+        })
     }
+}
+
+/// What `condition` comes to for a call whose arguments resolved to this: it reads what the rules of its tool read.
+pub fn state_of(
+    condition: &Condition,
+    policy: &Policy,
+    call: &ToolCall,
+    resolved: &Map<String, Value>,
+    facts: &Facts,
+    now: Timestamp,
+) -> RuleState {
+    with_inputs(policy, call, resolved, facts, now, |inputs| condition.evaluate(inputs))
+}
+
+fn with_inputs<T>(
+    policy: &Policy,
+    call: &ToolCall,
+    resolved: &Map<String, Value>,
+    facts: &Facts,
+    now: Timestamp,
+    read: impl FnOnce(&Inputs<'_>) -> T,
+) -> T {
+    let id = call.key.agent.as_str();
+    let labels = policy.agent(id).map(|agent| agent.labels.clone()).unwrap_or_default();
+    let agent = json!({ "id": id, "labels": labels });
+    let asked = facts.run.as_ref().and_then(|run| run.request.as_ref()).filter(|asked| asked.is_at_hand());
+    let named = |value: RequestedValue<'_>| asked.is_some_and(|asked| asked.names(value));
+    read(&Inputs::new(InputParts {
+        args: call.args.value(),
+        resolved,
+        agent: &agent,
+        context: call.context.as_ref(),
+        run: facts.run.as_ref().map(|run| &run.value),
+        now,
+        request: match asked {
+            None => Request::NotGathered,
+            Some(asked) if asked.is_empty() => Request::None,
+            Some(_) => Request::Made(&named),
+        },
+    }))
 }
 
 /// Why the value at `place` denies the call; `argument` is the key of its declaration.
@@ -282,12 +304,4 @@ const fn counts_as_true(rule: &Rule, state: RuleState) -> bool {
         RuleState::False => false,
         RuleState::Failed(_) => !rule.loosens,
     }
-}
-
-/// The strictest sum of the tool's terms and those of every rule that asks. Only where none of them says how long
-/// an approval may wait, the policy's default does.
-fn joined_requirement(policy: &Policy, tool: &Tool, asking: &[&Rule]) -> Requirement {
-    let terms = || std::iter::once(&tool.approval).chain(asking.iter().filter_map(|rule| rule.approval.as_ref()));
-    let ttl = terms().filter_map(|terms| terms.ttl).min().unwrap_or_else(|| policy.approval_ttl());
-    terms().fold(tool.approval.requirement(ttl), |joined, terms| joined.joined(&terms.requirement(ttl)))
 }

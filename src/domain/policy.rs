@@ -10,10 +10,16 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use self::{argument::Argument, condition::Condition, lookup::Lookup, schema::Schema};
+use self::{
+    argument::Argument,
+    condition::{Condition, ConditionFault},
+    lookup::Lookup,
+    schema::Schema,
+};
 use super::{
     approval::requirement::Requirement,
     identity::ReviewerDirectory,
+    limit::Limit,
     subject::Subject,
     verdict::{Risk, Verdict},
 };
@@ -157,6 +163,8 @@ pub struct Tool {
     pub rules: Vec<Rule>,
     /// The rules over many tools that cover this one. Each can only make the verdict stricter.
     pub floors: Vec<Rule>,
+    /// How often and how much.
+    pub limits: Vec<Limit>,
     /// What an approval of it takes, whatever asked for it.
     pub approval: ApprovalTerms,
     /// The business keys of a call: JSON Pointers (RFC 6901) into its arguments, by name.
@@ -281,6 +289,21 @@ impl Policy {
         self.caps
     }
 
+    /// Compiles the condition of a reviewer's grant for `tool`: with the names, the types and the bounds of a rule that
+    /// loosens it.
+    ///
+    /// # Errors
+    /// Every fault at once.
+    pub fn grant_condition(&self, tool: &Tool, source: &str) -> Result<Condition, Vec<ConditionFault>> {
+        compile::loosening_condition(source, tool, &self.vars)
+    }
+
+    /// What an approval takes that `tool` alone and these rules of it ask for.
+    pub fn requirement_of(&self, tool: &Tool, rules: &BTreeSet<String>) -> Requirement {
+        let asking: Vec<&Rule> = tool.all_rules().filter(|rule| rules.contains(&rule.id)).collect();
+        tool.requirement(&asking, self.approval_ttl)
+    }
+
     /// The references of the secrets that lookups send, each with the lookup that names it.
     pub fn credentials(&self) -> impl Iterator<Item = (String, &str)> {
         self.tools.iter().flat_map(|tool| {
@@ -306,6 +329,19 @@ impl Tool {
         self.schema.source()
     }
 
+    /// Its own rules, and those over many tools that cover it.
+    pub fn all_rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().chain(&self.floors)
+    }
+
+    /// The strictest sum of its own terms and those of every rule that asks. Only where none of them says how long an
+    /// approval may wait, `otherwise` counts.
+    pub(in crate::domain) fn requirement(&self, asking: &[&Rule], otherwise: Duration) -> Requirement {
+        let terms = || std::iter::once(&self.approval).chain(asking.iter().filter_map(|rule| rule.approval.as_ref()));
+        let ttl = terms().filter_map(|terms| terms.ttl).min().unwrap_or(otherwise);
+        terms().fold(self.approval.requirement(ttl), |joined, terms| joined.joined(&terms.requirement(ttl)))
+    }
+
     /// Whether it runs commands that nothing confines: such a call is never permitted without an approval.
     pub fn runs_unconfined_commands(&self) -> bool {
         !self.sandboxed && self.arguments.iter().any(|argument| argument.kind.name() == "command")
@@ -315,7 +351,10 @@ impl Tool {
     /// permitting them leaves behind.
     pub fn is_settled_under_locks(&self) -> bool {
         let reads_run = |rule: &Rule| rule.condition.reads().run || rule.condition.reads().requested;
-        !self.labels.is_empty() || !self.subject.is_empty() || self.rules.iter().chain(&self.floors).any(reads_run)
+        !self.labels.is_empty()
+            || !self.limits.is_empty()
+            || !self.subject.is_empty()
+            || self.all_rules().any(reads_run)
     }
 
     /// Whether a rule that covers it asks what the human asked.
@@ -338,6 +377,7 @@ impl Tool {
         let asks = |verdict: Verdict| verdict == Verdict::RequireApproval;
         asks(self.default)
             || self.runs_unconfined_commands()
+            || self.limits.iter().any(|limit| asks(limit.on_exceed.verdict()))
             || self.rules.iter().chain(&self.floors).any(|rule| asks(rule.verdict))
     }
 }

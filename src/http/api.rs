@@ -14,6 +14,7 @@ pub(super) mod audit;
 pub(super) mod batch;
 pub(super) mod decide;
 pub(super) mod decisions;
+pub(super) mod grants;
 pub(super) mod policy;
 pub(super) mod runs;
 pub(super) mod service;

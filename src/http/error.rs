@@ -19,7 +19,7 @@ use utoipa::{
 
 use crate::{
     app::{
-        error::{AlreadyExecuted, Error},
+        error::{AlreadyExecuted, ConditionPlace, Error},
         ports::StoreError,
         runs::RunRefused,
     },
@@ -557,6 +557,9 @@ fn internal(error: &Error) -> Option<&'static str> {
         | Error::IdempotencyConflict
         | Error::AlreadyExecuted(_)
         | Error::OutcomeStands
+        | Error::GrantTooWide(_)
+        | Error::Condition(_)
+        | Error::OfferGone
         | Error::Run(_)
         | Error::Invalid(_) => None,
     }
@@ -649,11 +652,41 @@ impl From<Error> for Problem {
                 "An outcome is recorded",
                 "The first outcome stands, and this one differs from it.",
             ),
+            Error::GrantTooWide(why) => Self::new(
+                StatusCode::FORBIDDEN,
+                "grant_too_wide",
+                "Wider than allowed",
+                format!("No grant was made: {why}."),
+            ),
+            Error::Condition(faults) => invalid_condition(&faults),
+            Error::OfferGone => Self::conflict(
+                "offer_gone",
+                "Not offered",
+                "The approval does not offer this grant now. Look at it again, then decide.",
+            ),
             Error::Run(refused) => refused.into(),
             Error::Invalid(why) => Self::new(StatusCode::BAD_REQUEST, "invalid", "Invalid request", format!("{why}.")),
         };
         problem.because(cause)
     }
+}
+
+/// A condition that does not compile: each place, the first in words.
+fn invalid_condition(faults: &[ConditionPlace]) -> Problem {
+    let first = faults.first().map(|fault| {
+        let ConditionPlace { line, column, message, hint } = fault;
+        format!("`when`, line {line} column {column}: {message}; {hint}.")
+    });
+    let detail = first.unwrap_or_else(|| "`when` does not compile.".to_owned());
+    let places: Vec<Value> = faults
+        .iter()
+        .map(|ConditionPlace { line, column, message, hint }| {
+            json!({ "line": line, "column": column, "message": message, "hint": hint })
+        })
+        .collect();
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_condition", "The condition does not compile", detail)
+        .with("field", "when")
+        .with("faults", places)
 }
 
 impl From<RunRefused> for Problem {

@@ -196,11 +196,13 @@ async fn wrong_role(parts: &Parts, state: &HttpState, caller: &Caller, problem: 
 pub(super) async fn reviewer_refused(
     state: &HttpState,
     caller: &Caller,
-    approval: ApprovalId,
+    approval: Option<ApprovalId>,
     error: Error,
 ) -> Refusal {
     let reason = if matches!(error, Error::NotEligible(_)) {
         "not_eligible"
+    } else if matches!(error, Error::GrantTooWide(_)) {
+        "grant_too_wide"
     } else if matches!(error, Error::Confirmation(ConfirmationFault::Unknown)) {
         "confirmation_unknown"
     } else {
@@ -208,7 +210,7 @@ pub(super) async fn reviewer_refused(
     };
     let mut entry = caller.entry(EventKind::RequestRefused, state.app.now());
     entry.reason_code = Some(reason.to_owned());
-    entry.approval = Some(approval);
+    entry.approval = approval;
     match state.app.record(entry).await {
         Ok(()) => error.into(),
         Err(error) => error.into(),

@@ -25,6 +25,7 @@ use super::{
     tags(
         (name = "calls", description = "What agents ask before they run a tool."),
         (name = "approvals", description = "Held calls: deciding, claiming, reporting."),
+        (name = "grants", description = "What reviewers let through for a while."),
         (name = "runs", description = "Runs: what is known of them, parking and resuming, ending and stopping."),
         (name = "agents", description = "Pausing agents."),
         (name = "audit", description = "The log."),
@@ -56,6 +57,7 @@ pub(super) fn routes() -> OpenApiRouter<HttpState> {
         .merge(api::batch::routes())
         .merge(api::approvals::routes())
         .merge(api::decisions::routes())
+        .merge(api::grants::routes())
         .merge(api::runs::routes())
         .merge(api::agents::routes())
         .merge(api::tools::routes())

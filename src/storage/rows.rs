@@ -21,8 +21,10 @@ use crate::{
         call::CallKey,
         canon::json::{self, ArgsHash},
         facts::StandingDenial,
+        grant::{Grant, GrantRecord, GrantText},
         identity::{HolderName, KeyParts, KeyRecord, ReviewerName, Role, Roles},
         ids::{ApprovalId, Id, IdKind, Name, NameKind},
+        limit::{Measure, Tally, amount::Amount},
         policy::PolicyVersion,
         review::{ReviewHash, ReviewRef},
         run::{KnownRun, NewestTurn, ParkedTag, Run, RunKey, RunLease},
@@ -579,6 +581,72 @@ impl CheckpointRow {
             key_id: self.key_id,
             frontier: from_json(&self.frontier, "frontier")?,
         })
+    }
+}
+
+/// How many uses in the window add the same amount to the same sum, or to another one.
+pub(super) type UsesRow = (bool, Option<String>, i64);
+
+/// What these uses come to for a call that is measured so.
+pub(super) fn tally(measure: &Measure, uses: Vec<UsesRow>) -> Result<Tally, StoreError> {
+    let mut calls = 0;
+    let mut sum = Some(Amount::ZERO);
+    for (of_the_same_sum, amount, count) in uses {
+        let count = u64::try_from(count).map_err(|_| unreadable("count"))?;
+        calls += count;
+        if of_the_same_sum {
+            let all = amount.as_deref().and_then(Amount::parse).and_then(|amount| amount.times(count));
+            sum = sum.zip(all).and_then(|(sum, all)| sum.plus(all));
+        }
+    }
+    Ok(Tally { calls, sum, adds: measure.amount })
+}
+
+/// A row of `grants` with its payload, its uses and its run.
+#[derive(FromRow)]
+pub(super) struct GrantRow {
+    id: String,
+    agent: String,
+    run_id: String,
+    tool: String,
+    maker: String,
+    payload_digest: Vec<u8>,
+    lifts: String,
+    seen_by: String,
+    max_uses: i64,
+    approval_id: Option<String>,
+    created_at: i64,
+    expires_at: i64,
+    revoked: Option<String>,
+    salt: Option<Vec<u8>>,
+    body: Option<String>,
+    uses: i64,
+    run_ended: bool,
+}
+
+impl GrantRow {
+    pub(super) fn into_record(self) -> Result<GrantRecord, StoreError> {
+        let payload = PayloadDigest::from_bytes(bytes(&self.payload_digest)?);
+        // A text that is not the one that was written is no condition, like one that was erased.
+        let kept = self.salt.zip(self.body).map(|(salt, body)| PayloadRow { salt, body }.into_payload(payload));
+        let when = kept.and_then(Result::ok).and_then(|kept| Some(GrantText::of(&kept)?.when));
+        let grant = Grant {
+            id: id(&self.id)?,
+            maker: name(&self.maker)?,
+            run: RunKey { agent: name(&self.agent)?, run: name(&self.run_id)? },
+            tool: self.tool,
+            when,
+            payload,
+            lifts: from_json(&self.lifts, "list of what a grant lifts")?,
+            groups: from_json(&self.seen_by, "list of groups")?,
+            max_uses: u32::try_from(self.max_uses).map_err(|_| unreadable("count"))?,
+            approval: self.approval_id.as_deref().map(id).transpose()?,
+            created_at: Timestamp::from_micros(self.created_at),
+            expires_at: Timestamp::from_micros(self.expires_at),
+            revoked: self.revoked.as_deref().map(|text| from_json(text, "revocation")).transpose()?,
+        };
+        let uses = u32::try_from(self.uses).map_err(|_| unreadable("count"))?;
+        Ok(GrantRecord { grant, uses, run_ended: self.run_ended })
     }
 }
 

@@ -12,8 +12,8 @@ use tokio::sync::broadcast;
 use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, Parked, RunFilter, Store,
-        StoreError, StoredPolicy, SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GrantFilter, GroupAppend, Guard, Parked,
+        RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -22,8 +22,9 @@ use crate::{
             payload::{Payload, PayloadDigest},
         },
         canon::json::ArgsHash,
+        grant::GrantRecord,
         identity::{AgentId, KeyRecord},
-        ids::{ApprovalId, DecisionId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, RunId},
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
         subject::Subject,
@@ -40,8 +41,10 @@ mod confirmations;
 mod decisions;
 mod entries;
 mod errors;
+mod grants;
 mod idempotency;
 mod keys;
+mod limits;
 mod payloads;
 mod policies;
 mod runs;
@@ -185,6 +188,15 @@ impl Store for SqliteStore {
 
     async fn due_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<ApprovalId>, StoreError> {
         approvals::due(&self.readers, now, limit).await
+    }
+
+    async fn grants(
+        &self,
+        filter: &GrantFilter,
+        before: Option<GrantId>,
+        limit: u32,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        grants::list(&self.readers, filter, before, limit).await
     }
 
     async fn run(&self, run: &RunKey, now: Timestamp) -> Result<Option<KnownRun>, StoreError> {

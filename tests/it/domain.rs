@@ -3,9 +3,11 @@
 mod approval;
 mod audit;
 mod canon;
+mod grant;
 mod identity;
 mod ids;
 mod judge;
+mod limit;
 mod lookup;
 mod policy;
 mod requested;

@@ -6,6 +6,7 @@ mod batch;
 mod bodies;
 mod cases;
 mod decide;
+mod grants;
 mod log_lines;
 mod lookups;
 mod openapi;

@@ -8,13 +8,13 @@ use crate::{
         App, Caller,
         claim_call::{Presented, Today},
         error::{AlreadyExecuted, Error},
+        limits::Locked,
         ports::{Change, Tx},
     },
     domain::{
         approval::state::{Approval, Canceller, Claimable, Denier, Elapsed, Execution, State},
         audit::entry::{Actor, Entry, EventKind},
         decision::ReasonCode,
-        run::Run,
         time::Timestamp,
     },
 };
@@ -36,7 +36,7 @@ impl App {
         mut tx: Box<dyn Tx>,
         caller: &Caller,
         judged: &Judged<'_>,
-        run: &Run,
+        locked: &Locked,
         stored: Approval,
         remembered: bool,
     ) -> Result<AskedAgain, Error> {
@@ -55,7 +55,7 @@ impl App {
         let objection = match &approval.state {
             State::Approved(_) => match kept.moved_path(tool, facts) {
                 Some(moved) => Some(moved),
-                None => self.objection(&approval, judgement, &self.requesters(policy, run)),
+                None => self.objection(&approval, judgement, &self.requesters(policy, &locked.run)),
             },
             State::Pending { .. }
             | State::Denied(_)
@@ -72,7 +72,7 @@ impl App {
             NextStep::Claim if judged.lacks_lookups(tool) => Ok(AskedAgain::NeedsLookups),
             NextStep::Claim => {
                 let presented = Presented { args: &request.call.args, claim: None };
-                let today = Today { policy, facts, run, judgement, kept: &kept, lookups: *lookups };
+                let today = Today { policy, facts, locked, judgement, kept: &kept, lookups: *lookups };
                 let (approval, claimed) = self.claim_held(tx, caller, approval, &presented, &today, *now).await?;
                 let held = HeldCall { decision: approval.decision, approval };
                 Ok(AskedAgain::Answered(DecideAnswer::Claimed(Box::new(held), Box::new(claimed))))

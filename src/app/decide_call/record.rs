@@ -114,6 +114,8 @@ pub(super) const fn arguments_are_kept(judgement: &Judgement) -> bool {
         | ReasonCode::Floor
         | ReasonCode::Default
         | ReasonCode::NotSandboxed
+        | ReasonCode::Limit
+        | ReasonCode::Grant
         | ReasonCode::HoldRequested
         | ReasonCode::HeldBefore
         | ReasonCode::DeniedBefore

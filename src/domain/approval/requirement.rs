@@ -195,6 +195,11 @@ impl Requirement {
         self.left_open_by(&approvers.collect::<Vec<_>>()).is_empty()
     }
 
+    /// Whether one person in these groups meets it alone, before any escalation.
+    pub fn is_met_alone_by(&self, groups: &BTreeSet<String>) -> bool {
+        self.left_open_by(&[Approver { groups, anywhere: false }]).is_empty()
+    }
+
     fn left_open_by(&self, approvers: &[Approver<'_>]) -> Vec<Missing> {
         let places = self.groups.iter().flat_map(|(group, count)| (0..*count).map(move |_| group.as_str()));
         let mut places: Vec<_> = places.map(|group| Place { group, filled_by: None }).collect();

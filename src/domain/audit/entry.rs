@@ -76,6 +76,15 @@ pub enum EventKind {
     /// The id of a held call was presented with another tool or other arguments.
     #[serde(rename = "call.reused")]
     CallReused,
+    /// A reviewer made a grant.
+    #[serde(rename = "grant.created")]
+    GrantCreated,
+    /// A reviewer took a grant back.
+    #[serde(rename = "grant.revoked")]
+    GrantRevoked,
+    /// A grant let a call through.
+    #[serde(rename = "grant.used")]
+    GrantUsed,
     /// Somebody authenticated was refused: wrong role, or not eligible.
     #[serde(rename = "request.refused")]
     RequestRefused,
@@ -146,6 +155,9 @@ impl EventKind {
             Self::OutcomeUnknown => "outcome.unknown",
             Self::OutcomeSettled => "outcome.settled",
             Self::CallReused => "call.reused",
+            Self::GrantCreated => "grant.created",
+            Self::GrantRevoked => "grant.revoked",
+            Self::GrantUsed => "grant.used",
             Self::RequestRefused => "request.refused",
             Self::RequestUnauthenticated => "request.unauthenticated",
             Self::PolicyLoaded => "policy.loaded",

@@ -89,6 +89,11 @@ impl MoneyKind {
         options.finish(currency.map(|currency| Self { currency, allow_negative }))
     }
 
+    /// Whether an amount can be less than nothing.
+    pub const fn allows_negative(&self) -> bool {
+        self.allow_negative
+    }
+
     pub(super) fn resolve(&self, value: &Value, args: &Map<String, Value>) -> Result<Resolution, Refusal> {
         let currency = self.currency.of(args)?;
         let text = match value {

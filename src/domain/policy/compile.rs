@@ -16,7 +16,10 @@ use super::{
     fault::{Faults, Place, character_in_string},
     lint,
     lookup::{Address, Lookup, Method},
-    manifest::{self, AgentEntry, ArgumentEntry, At, FloorEntry, LookupEntry, Manifest, RuleEntry, ToolEntry},
+    manifest::{
+        self, AgentEntry, ArgumentEntry, At, FloorEntry, LimitEntry, LookupEntry, Manifest, MaxSumEntry, RuleEntry,
+        ToolEntry,
+    },
     names,
     schema::{JsonType, Place as Found, Schema, Step, Typed},
     unsupported,
@@ -24,6 +27,7 @@ use super::{
 use crate::domain::{
     canon::{Kind, Shape},
     identity::ReviewerDirectory,
+    limit::{Limit, MaxSum},
     verdict::{Risk, Verdict},
 };
 
@@ -54,7 +58,7 @@ pub(super) fn load(files: &[SourceFile], reviewers: Option<&ReviewerDirectory>) 
     let manifest = manifest::read(&mut faults);
     // With no reviewer at all every call that would be held is denied, and the service starts and says so.
     let reviewers = reviewers.filter(|reviewers| !reviewers.is_empty());
-    let compiling = Compiling { manifest: &manifest, faults: &mut faults, reviewers, rule_ids: HashMap::new() };
+    let compiling = Compiling { manifest: &manifest, faults: &mut faults, reviewers, ids: HashMap::new() };
     let policy = compiling.policy(version(files));
     if !faults.any_error() {
         lint::check(&manifest, &policy, &mut faults);
@@ -84,6 +88,7 @@ fn complete(manifest: &Manifest, policy: &Policy) -> bool {
         policy.tool(&entry.name.value).is_some_and(|tool| {
             tool.rules.len() == entry.rules.len()
                 && tool.arguments.len() == entry.arguments.len()
+                && tool.limits.len() == entry.limits.len()
                 && tool.lookups.len() == entry.lookups.len()
         })
     };
@@ -105,13 +110,23 @@ pub(super) fn version(files: &[SourceFile]) -> PolicyVersion {
     PolicyVersion(format!("sha256:{}", hex::encode(whole.finalize())))
 }
 
+/// Compiles a condition that lets calls of `tool` through, as a rule that loosens would.
+pub(super) fn loosening_condition(
+    source: &str,
+    tool: &Tool,
+    vars: &Map<String, Value>,
+) -> Result<Condition, Vec<ConditionFault>> {
+    let (schema, arguments) = (&tool.schema, tool.arguments.as_slice());
+    Condition::compile(source, &ToolScope { schema, arguments, vars, loosens: true, open: tool.open })
+}
+
 struct Compiling<'m, 'r, 's> {
     manifest: &'m Manifest,
     faults: &'r mut Faults<'s>,
     /// The configured reviewers, where they are known and there are any.
     reviewers: Option<&'r ReviewerDirectory>,
-    /// Where each rule's id stands.
-    rule_ids: HashMap<&'m str, &'m Place>,
+    /// Where the id of each rule and limit stands.
+    ids: HashMap<&'m str, &'m Place>,
 }
 
 impl<'m> Compiling<'m, '_, '_> {
@@ -249,7 +264,7 @@ impl<'m> Compiling<'m, '_, '_> {
 
         let mut rules = Vec::new();
         for rule in &entry.rules {
-            self.take_rule_id(rule);
+            self.take_id(rule.id.as_ref(), "rule");
             let verdict = rule.verdict.as_ref();
             let loosens = verdict.zip(default).is_some_and(|(verdict, default)| verdict.value < default);
             if let Some(verdict) = verdict.filter(|verdict| loosens && verdict.value < Verdict::RequireApproval)
@@ -268,6 +283,13 @@ impl<'m> Compiling<'m, '_, '_> {
             let scope = ToolScope { schema, arguments: &arguments, vars, loosens, open };
             if let Some(rule) = self.rule(rule, risk, &scope) {
                 rules.push(rule);
+            }
+        }
+        let mut limits = Vec::new();
+        for limit in &entry.limits {
+            self.take_id(limit.id.as_ref(), "limit");
+            if let Some(schema) = &schema {
+                limits.extend(self.limit(limit, schema, &arguments));
             }
         }
         let labels = self.labels(entry);
@@ -295,6 +317,7 @@ impl<'m> Compiling<'m, '_, '_> {
             arguments,
             rules,
             floors: Vec::new(),
+            limits,
             approval,
             subject,
             lookups,
@@ -412,6 +435,100 @@ impl<'m> Compiling<'m, '_, '_> {
             credential: entry.credential.as_ref().map(|credential| credential.value.clone()),
             allow_private: entry.allow_private,
         })
+    }
+
+    /// The limit, if all of it is there and in order; faults are reported.
+    fn limit(&mut self, entry: &LimitEntry, schema: &Schema, arguments: &[Argument]) -> Option<Limit> {
+        let max_sum = match &entry.max_sum {
+            Some(sum) => Some(self.max_sum(sum, schema, arguments)?),
+            None => None,
+        };
+        Some(Limit {
+            id: entry.id.as_ref()?.value.clone(),
+            per: entry.per.as_ref()?.value,
+            window: entry.window.as_ref()?.value,
+            max_calls: entry.max_calls.as_ref().map(|most| most.value),
+            max_sum,
+            on_exceed: entry.on_exceed.as_ref()?.value,
+        })
+    }
+
+    /// What is added up: a required property whose values are numbers of zero or more, so that no call can be left out
+    /// of the sum, or take from it.
+    fn max_sum(&mut self, entry: &MaxSumEntry, schema: &Schema, arguments: &[Argument]) -> Option<MaxSum> {
+        let faults_before = self.faults.count();
+        let argument = entry.argument.as_ref()?;
+        let kind = |name: &str| arguments.iter().find(|declared| declared.name == name).map(|declared| &declared.kind);
+        let money = match kind(&argument.value) {
+            Some(Kind::Money(money)) => {
+                if money.allows_negative() {
+                    let hint = "take `allow_negative` from the argument: what is paid back would make room in the sum";
+                    self.faults.error(&argument.at, format!("`{}` can be negative", argument.value), hint);
+                }
+                true
+            }
+            Some(
+                Kind::Command(_)
+                | Kind::Email(_)
+                | Kind::Hostname(_)
+                | Kind::Path(_)
+                | Kind::Sql(_)
+                | Kind::Text(_)
+                | Kind::Url(_),
+            )
+            | None => false,
+        };
+        if let Some(typed) = self.limited_property(argument, schema) {
+            let numbers: &[JsonType] = if money {
+                &[JsonType::Integer, JsonType::Number, JsonType::String]
+            } else {
+                &[JsonType::Integer, JsonType::Number]
+            };
+            if !typed.types.iter().all(|json_type| numbers.contains(json_type)) {
+                let hint = "give it the one type \"integer\" or \"number\" in the schema, or the kind `money`";
+                self.faults.error(&argument.at, format!("`{}` is not always a number", argument.value), hint);
+            } else if !money && !typed.non_negative {
+                let hint = "add minimum = 0 to it in the schema: a negative value would make room in the sum";
+                self.faults.error(&argument.at, format!("`{}` can be negative", argument.value), hint);
+            }
+        }
+        if let Some(by) = &entry.by {
+            if kind(&by.value).is_some_and(Kind::replaces_raw_value) {
+                let hint = "several spellings of it are one value, and each would have a sum of its own";
+                self.faults.error(
+                    &by.at,
+                    format!("sums cannot be kept apart by `{}`, which has a kind", by.value),
+                    hint,
+                );
+            }
+            if let Some(typed) = self.limited_property(by, schema) {
+                let scalars = [JsonType::Boolean, JsonType::Integer, JsonType::Number, JsonType::String];
+                if !typed.types.iter().all(|json_type| scalars.contains(json_type)) {
+                    let hint = "sums are kept apart by texts, numbers or truth values";
+                    self.faults.error(&by.at, format!("`{}` is not always one plain value", by.value), hint);
+                }
+            }
+        }
+        (self.faults.count() == faults_before).then_some(())?;
+        Some(MaxSum {
+            argument: argument.value.clone(),
+            money,
+            value: entry.value.as_ref()?.value,
+            by: entry.by.as_ref().map(|by| by.value.clone()),
+        })
+    }
+
+    /// What the schema says of a property that a limit reads; it must be declared, required and no secret.
+    fn limited_property(&mut self, name: &At<String>, schema: &Schema) -> Option<Typed> {
+        let hint = "a limit reads a required property of the tool's arguments, by its name";
+        let fault = match schema.at(&[Step::Property(name.value.clone())]) {
+            Found::Known(typed) if typed.secret => format!("`{}` is secret", name.value),
+            Found::Known(typed) if !typed.required => format!("`{}` is not required", name.value),
+            Found::Known(typed) => return Some(typed),
+            Found::Open | Found::Unknown => format!("the schema has no property `{}`", name.value),
+        };
+        self.faults.error(&name.at, fault, hint);
+        None
     }
 
     /// What a run has touched once the tool was allowed: short names, so that they mean the same wherever they are shown.
@@ -551,18 +668,20 @@ impl<'m> Compiling<'m, '_, '_> {
         }
     }
 
-    fn take_rule_id(&mut self, rule: &'m RuleEntry) {
-        let Some(id) = &rule.id else { return };
+    /// Takes the id of a rule or a limit: the log tells them apart by it.
+    fn take_id(&mut self, id: Option<&'m At<String>>, of: &str) {
+        let Some(id) = id else { return };
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
         if id.value.len() > 128 || !id.value.chars().all(fits) {
             let hint = "up to 128 of A-Z, a-z, 0-9, _, -, . and :";
-            self.faults.error(&id.at, format!("`{}` is no id for a rule", id.value), hint);
+            self.faults.error(&id.at, format!("`{}` is no id for a {of}", id.value), hint);
         }
-        if let Some(first) = self.rule_ids.get(id.value.as_str()) {
-            let hint = format!("the other is at {}; the log tells rules apart by id", self.faults.describe(first));
-            self.faults.error(&id.at, format!("the rule id `{}` is taken", id.value), hint);
+        if let Some(first) = self.ids.get(id.value.as_str()) {
+            let hint =
+                format!("the other is at {}; the log tells rules and limits apart by id", self.faults.describe(first));
+            self.faults.error(&id.at, format!("the {of} id `{}` is taken", id.value), hint);
         } else {
-            self.rule_ids.insert(&id.value, &id.at);
+            self.ids.insert(&id.value, &id.at);
         }
     }
 
@@ -597,7 +716,7 @@ impl<'m> Compiling<'m, '_, '_> {
         vars: &Map<String, Value>,
         tools: &mut [Tool],
     ) {
-        self.take_rule_id(&entry.rule);
+        self.take_id(entry.rule.id.as_ref(), "rule");
         let mut named = BTreeSet::new();
         for name in entry.tools.iter().flat_map(|tools| &tools.value) {
             named.extend(self.named_tool(name, canonical));

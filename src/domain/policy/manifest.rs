@@ -17,7 +17,10 @@ use super::{
     fault::{Faults, Place, SourceFile},
     lookup::Method,
 };
-use crate::domain::verdict::{Risk, Verdict};
+use crate::domain::{
+    limit::{LONGEST_WINDOW, OnExceed, Per, amount::Amount},
+    verdict::{Risk, Verdict},
+};
 
 mod table;
 
@@ -35,6 +38,8 @@ const MAX_LOOKUP: Duration = Duration::from_secs(10);
 const MILLISECOND: Duration = Duration::from_millis(1);
 /// The largest cap; above it a cap would not be one.
 const MAX_CAP: u32 = 100_000;
+/// The most calls a limit may admit; above it it would not be one.
+const MAX_CALLS: u32 = 1_000_000;
 /// The largest file of a policy, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
 
@@ -55,6 +60,10 @@ pub(super) enum Section {
     Floor,
     /// `approval` of a tool or rule
     Approval,
+    /// `[[tools.X.limits]]`
+    Limit,
+    /// `max_sum` of a limit
+    MaxSum,
     /// `[tools.X.lookups.L]`
     Lookup,
 }
@@ -115,6 +124,7 @@ pub(super) struct ToolEntry {
     pub(super) obligations: Option<Document>,
     pub(super) arguments: Vec<ArgumentEntry>,
     pub(super) rules: Vec<RuleEntry>,
+    pub(super) limits: Vec<LimitEntry>,
     pub(super) approval: Option<ApprovalEntry>,
     pub(super) subject: Vec<NamedText>,
     pub(super) lookups: Vec<LookupEntry>,
@@ -178,6 +188,25 @@ pub(super) struct ApprovalEntry {
     pub(super) allow_self_approval: Option<At<bool>>,
     pub(super) escalate: Option<At<Vec<At<String>>>>,
     pub(super) escalate_after: Option<At<Duration>>,
+}
+
+/// `[[tools.X.limits]]`
+#[derive(Debug)]
+pub(super) struct LimitEntry {
+    pub(super) id: Option<At<String>>,
+    pub(super) per: Option<At<Per>>,
+    pub(super) window: Option<At<Duration>>,
+    pub(super) max_calls: Option<At<u32>>,
+    pub(super) max_sum: Option<MaxSumEntry>,
+    pub(super) on_exceed: Option<At<OnExceed>>,
+}
+
+/// `max_sum` of a limit.
+#[derive(Debug)]
+pub(super) struct MaxSumEntry {
+    pub(super) argument: Option<At<String>>,
+    pub(super) value: Option<At<Amount>>,
+    pub(super) by: Option<At<String>>,
 }
 
 /// Whether a path names a file with policy in it (and not test cases, a schema, or something else).
@@ -378,6 +407,11 @@ impl Reading<'_, '_> {
             obligations: table.json_table("obligations", self.faults),
             arguments: self.arguments(&mut table),
             rules: table.tables("rules", Section::Rule, self.faults).into_iter().map(|rule| self.rule(rule)).collect(),
+            limits: table
+                .tables("limits", Section::Limit, self.faults)
+                .into_iter()
+                .map(|limit| self.limit(limit))
+                .collect(),
             approval: self.approval(&mut table),
             subject: self.named_texts(&mut table, "subject"),
             lookups: self.lookups(&mut table),
@@ -501,6 +535,55 @@ impl Reading<'_, '_> {
         }
         table.finish(self.faults);
         rule
+    }
+
+    fn limit(&mut self, mut table: Table<'_>) -> LimitEntry {
+        let limit = LimitEntry {
+            id: table.text("id", self.faults),
+            per: table.word("per", &Per::ALL, self.faults),
+            window: table.duration("window", SECOND..=LONGEST_WINDOW, "from 1s to 31d", self.faults),
+            max_calls: table.number("max_calls", 1..=MAX_CALLS, self.faults),
+            max_sum: self.max_sum(&mut table),
+            on_exceed: table.word("on_exceed", &OnExceed::ALL, self.faults),
+        };
+        for (key, hint) in [
+            ("id", "name it: the log and reviewers see this name"),
+            ("per", "say whose calls count together: \"agent\", \"run\" or \"tool\""),
+            ("window", "say how far back calls count, as in window = \"24h\""),
+            ("on_exceed", "say what follows: \"require_approval\" or \"deny\""),
+        ] {
+            if table.missing(key) {
+                self.faults.error(table.at(), format!("a limit in {} has no `{key}`", table.name()), hint);
+            }
+        }
+        if table.missing("max_calls") && table.missing("max_sum") {
+            let hint = "say how many: max_calls = 50, or how much: max_sum = { argument = \"amount\", value = 1000 }";
+            self.faults.error(
+                table.at(),
+                format!("a limit in {} has neither `max_calls` nor `max_sum`", table.name()),
+                hint,
+            );
+        }
+        table.finish(self.faults);
+        limit
+    }
+
+    fn max_sum(&mut self, table: &mut Table<'_>) -> Option<MaxSumEntry> {
+        let mut table = table.table("max_sum", Section::MaxSum, self.faults)?;
+        let max_sum = MaxSumEntry {
+            argument: table.text("argument", self.faults),
+            value: table.amount("value", self.faults),
+            by: table.text("by", self.faults),
+        };
+        for (key, hint) in
+            [("argument", "name the property that is added up"), ("value", "say how much it may come to")]
+        {
+            if table.missing(key) {
+                self.faults.error(table.at(), format!("{} has no `{key}`", table.name()), hint);
+            }
+        }
+        table.finish(self.faults);
+        Some(max_sum)
     }
 
     fn approval(&mut self, table: &mut Table<'_>) -> Option<ApprovalEntry> {

@@ -69,6 +69,8 @@ pub struct Typed {
     pub required: bool,
     /// Marked `writeOnly` or `x-secret`, or below such a property.
     pub secret: bool,
+    /// Whether every number that is possible is zero or more.
+    pub non_negative: bool,
 }
 
 /// The answer to "what stands at this place?".

@@ -16,6 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     StateView, VerdictView,
     decide::{self, Claimed, RefusedBody, wait_for_people},
+    grants::{length, length_text},
     page,
 };
 
@@ -28,6 +29,7 @@ use crate::{
         claim_call::Presented,
         confirm::ToConfirm,
         error::Error,
+        grants::{GrantOffer, TakenOffer},
         ports::ApprovalFilter,
         report_outcome::OutcomeReport,
         review::{CallBefore, Decided, ReviewDecision, ReviewedApproval},
@@ -424,6 +426,30 @@ struct ReviewedView {
     same_subject: Vec<CallBeforeView>,
     /// Other approvals of the same agent, tool and arguments that are open now.
     identical: Vec<OpenTwinView>,
+    /// Grants that this reviewer may take with an approve, the narrowest first; at most three.
+    grant_offers: Vec<GrantOfferView>,
+}
+
+/// A grant that can be taken with an approve.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GrantOffer)]
+struct GrantOfferView {
+    /// `same_arguments`, `same_target` or `everything`.
+    scope: &'static str,
+    /// What it lets through.
+    when: String,
+    ttl: String,
+    max_uses: u32,
+    /// How many of the run's latest held calls of the tool it would have let through.
+    would_have_covered: u32,
+}
+
+impl From<GrantOffer> for GrantOfferView {
+    fn from(offered: GrantOffer) -> Self {
+        let GrantOffer { offer, would_have_covered } = offered;
+        let (scope, ttl) = (offer.scope.as_str(), length_text(offer.ttl));
+        Self { scope, when: offer.when, ttl, max_uses: offer.max_uses, would_have_covered }
+    }
 }
 
 /// Words nobody has checked.
@@ -485,10 +511,11 @@ struct OpenTwinView {
 
 impl ReviewedView {
     fn of(state: &HttpState, reviewed: ReviewedApproval) -> Self {
-        let ReviewedApproval { approval, review, args, rationale, same_subject, identical } = reviewed;
+        let ReviewedApproval { approval, review, args, rationale, same_subject, identical, offers } = reviewed;
         let review_hash = approval.review.filter(|_| review.is_some()).map(|review| review.hash.to_string());
         Self {
             approval: ReviewerApproval::of(state, approval),
+            grant_offers: offers.into_iter().map(GrantOfferView::from).collect(),
             review: review.map(ReviewView::from),
             review_hash,
             args,
@@ -563,8 +590,19 @@ struct DecisionBody {
     /// What the agent is told of a denial.
     #[schema(max_length = 4096)]
     message_to_agent: Option<String>,
+    /// One of the `grant_offers`, as it was shown: taken with an approve.
+    grant: Option<TakenGrant>,
     /// What the first approve was answered with, where the requirement says `double_confirm`.
     confirmation: Option<String>,
+}
+
+/// A grant that an approval offered.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct TakenGrant {
+    when: String,
+    ttl: String,
+    max_uses: u32,
 }
 
 /// An approve that does not count yet.
@@ -890,12 +928,23 @@ async fn decide_approval(
     PathId(id): PathId<OfApproval>,
     Body(body): Body<DecisionBody>,
 ) -> Result<Response, Refusal> {
+    let approve = body.decision == ApproveOrDeny::Approve;
+    if body.grant.is_some() && !approve {
+        return Err(Problem::invalid_field("grant", "a grant goes with an approve").into());
+    }
+    let grant = match body.grant {
+        Some(TakenGrant { when, ttl, max_uses }) => {
+            Some(TakenOffer { when, ttl: length("grant.ttl", &ttl)?, max_uses })
+        }
+        None => None,
+    };
     let decision = ReviewDecision {
-        approve: body.decision == ApproveOrDeny::Approve,
+        approve,
         args_hash: body.args_hash,
         review_hash: body.review_hash,
         reason: sentence("reason", body.reason)?,
         message_to_agent: sentence("message_to_agent", body.message_to_agent)?,
+        grant,
         confirmation: body.confirmation,
     };
     match state.app.decide_approval(&reviewer, id, &decision).await {
@@ -993,7 +1042,7 @@ async fn reviewed(
 ) -> Result<Response, Refusal> {
     match acted {
         Ok(reviewed) => Ok(Json(ReviewedView::of(state, reviewed)).into_response()),
-        Err(error) => Err(reviewer_refused(state, &reviewer.caller, id, error).await),
+        Err(error) => Err(reviewer_refused(state, &reviewer.caller, Some(id), error).await),
     }
 }
 

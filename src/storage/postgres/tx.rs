@@ -1,6 +1,6 @@
 //! One transaction, READ COMMITTED, with the row locks its use case asks for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use sqlx::{Postgres, Transaction};
@@ -8,12 +8,12 @@ use sqlx::{Postgres, Transaction};
 use super::{
     approvals, changes, checkpoints, confirmations, decisions,
     errors::{commit_error, store_error},
-    idempotency, keys, payloads, policies, runs, subjects,
+    grants, idempotency, keys, limits, payloads, policies, runs, subjects,
 };
 use crate::{
     app::ports::{
-        AgentStanding, Change, Checkpoint, DecisionOutcome, GroupAppend, IdempotencyRecord, Parked, StoreError,
-        StoredPolicy, SubjectCall, Tx,
+        AgentStanding, Change, Checkpoint, CountedCall, DecisionOutcome, GroupAppend, IdempotencyRecord, Parked,
+        PermitKey, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::{confirmation::Confirmation, state::Approval},
@@ -21,8 +21,10 @@ use crate::{
         call::CallKey,
         canon::json::ArgsHash,
         facts::StandingDenial,
+        grant::{Grant, GrantRecord, Revocation},
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, KeyId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
+        limit::{Measure, Tally},
         run::{KnownRun, Run, RunKey, RunLease},
         subject::Subject,
         time::Timestamp,
@@ -63,6 +65,27 @@ impl Tx for PostgresTx {
 
     async fn set_labels(&mut self, head: &RunKey, labels: &BTreeSet<String>) -> Result<(), StoreError> {
         runs::set_labels(&mut self.tx, head, labels).await
+    }
+
+    async fn lock_grants(
+        &mut self,
+        call: &CountedCall<'_>,
+        tool: &str,
+        now: Timestamp,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        grants::lock_for(&mut self.tx, call, tool, now).await
+    }
+
+    async fn grant(&mut self, id: GrantId) -> Result<Option<GrantRecord>, StoreError> {
+        grants::locked(&mut self.tx, id).await
+    }
+
+    async fn lock_limits(
+        &mut self,
+        call: &CountedCall<'_>,
+        measures: &[Measure],
+    ) -> Result<BTreeMap<String, Tally>, StoreError> {
+        limits::lock(&mut self.tx, call, measures).await
     }
 
     async fn known_run(&mut self, run: &RunKey, now: Timestamp) -> Result<KnownRun, StoreError> {
@@ -167,6 +190,38 @@ impl Tx for PostgresTx {
 
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
         approvals::attached(&mut self.tx, approval).await
+    }
+
+    async fn use_grant(
+        &mut self,
+        grant: GrantId,
+        call: &CountedCall<'_>,
+        decision: DecisionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        grants::count(&mut self.tx, grant, call, decision, now).await
+    }
+
+    async fn insert_grant(&mut self, grant: &Grant) -> Result<(), StoreError> {
+        grants::insert(&mut self.tx, grant).await
+    }
+
+    async fn revoke_grant(&mut self, id: GrantId, revocation: &Revocation) -> Result<(), StoreError> {
+        grants::revoke(&mut self.tx, id, revocation).await
+    }
+
+    async fn count_use(
+        &mut self,
+        call: &CountedCall<'_>,
+        measures: &[Measure],
+        by: PermitKey,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        limits::count(&mut self.tx, call, measures, by, now).await
+    }
+
+    async fn give_back(&mut self, by: PermitKey) -> Result<(), StoreError> {
+        limits::give_back(&mut self.tx, by).await
     }
 
     async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {

@@ -19,7 +19,11 @@ use tokio::{sync::Barrier, task::JoinSet};
 use crate::support::world::{Setup, World, on_each_engine, on_each_engine_with};
 
 /// Runs these tasks at once, each on one of the instances.
-async fn at_once<T, F>(count: usize, instances: &[Arc<World>], task: impl Fn(usize, Arc<World>) -> F) -> Vec<T>
+pub(super) async fn at_once<T, F>(
+    count: usize,
+    instances: &[Arc<World>],
+    task: impl Fn(usize, Arc<World>) -> F,
+) -> Vec<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,

@@ -3,6 +3,7 @@
 mod argument;
 mod compile;
 mod condition;
+mod limits;
 mod lint;
 mod lookup;
 mod manifest;

@@ -1,5 +1,7 @@
 //! Steps 7 to 9 of the decision.
 
+use std::collections::BTreeMap;
+
 use countersign::domain::{
     call::{Arguments, CallKey, ToolCall},
     decision::{Decision, Judgement, ReasonCode},
@@ -64,6 +66,9 @@ fn facts() -> SettleFacts {
         open_of_agent: 0,
         refused_of_tool_in_run: 0,
         voters: voters(&[&["support"], &["finance"]]),
+        limits: BTreeMap::new(),
+        grants: Vec::new(),
+        joins: false,
         requesters: voters(&[]),
     }
 }
@@ -85,7 +90,7 @@ fn judged(policy: &Policy, tool: &str) -> Judgement {
 
 fn settled(tool: &str, facts: &SettleFacts) -> Decision {
     let policy = policy(POLICY);
-    settle(&policy, judged(&policy, tool), facts)
+    settle(&policy, judged(&policy, tool), facts, START)
 }
 
 fn outcome(decision: &Decision) -> (Verdict, ReasonCode) {
@@ -97,7 +102,7 @@ fn what_nothing_stands_against_is_left_as_it_was_judged() {
     let policy = policy(POLICY);
     for tool in ["look", "send", "never"] {
         let decision = settled(tool, &facts());
-        assert_eq!(decision, Decision { judgement: judged(&policy, tool), standing_denial: None });
+        assert_eq!(decision, Decision { judgement: judged(&policy, tool), standing_denial: None, grant: None });
     }
 }
 
@@ -140,7 +145,7 @@ fn who_asks_helps_to_meet_a_requirement_only_where_it_says_so() {
     assert_eq!(outcome(&settled("send", &facts)), (Verdict::Deny, ReasonCode::NoReviewer));
     let allowing = POLICY.replace("approval = {", "approval = { allow_self_approval = true,");
     let policy = policy(&allowing);
-    let decision = settle(&policy, judged(&policy, "send"), &facts);
+    let decision = settle(&policy, judged(&policy, "send"), &facts, START);
     assert_eq!(outcome(&decision), (Verdict::RequireApproval, ReasonCode::Rule));
 }
 

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard, Parked, RunFilter, Store,
-        StoreError, StoredPolicy, SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GrantFilter, GroupAppend, Guard, Parked,
+        RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -13,8 +13,9 @@ use countersign::{
             payload::{Payload, PayloadDigest},
         },
         canon::json::ArgsHash,
+        grant::GrantRecord,
         identity::{AgentId, KeyRecord},
-        ids::{ApprovalId, DecisionId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, RunId},
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
         subject::Subject,
@@ -96,6 +97,10 @@ impl Store for BrokenStore {
     }
 
     async fn due_approvals(&self, _: Timestamp, _: u32) -> Result<Vec<ApprovalId>, StoreError> {
+        self.answer().await
+    }
+
+    async fn grants(&self, _: &GrantFilter, _: Option<GrantId>, _: u32) -> Result<Vec<GrantRecord>, StoreError> {
         self.answer().await
     }
 

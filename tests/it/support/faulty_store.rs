@@ -1,15 +1,16 @@
 //! A real store that fails when a test says so.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex},
 };
 
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        AgentStanding, ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GroupAppend, Guard,
-        IdempotencyRecord, Parked, RunFilter, SharedStore, Store, StoreError, StoredPolicy, SubjectCall, Tx,
+        AgentStanding, ApprovalFilter, Change, Checkpoint, CountedCall, DecisionOutcome, EntryFilter, GrantFilter,
+        GroupAppend, Guard, IdempotencyRecord, Parked, PermitKey, RunFilter, SharedStore, Store, StoreError,
+        StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::{confirmation::Confirmation, state::Approval},
@@ -21,8 +22,10 @@ use countersign::{
         call::CallKey,
         canon::json::ArgsHash,
         facts::StandingDenial,
+        grant::{Grant, GrantRecord, Revocation},
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, DecisionId, KeyId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId},
+        limit::{Measure, Tally},
         policy::PolicyVersion,
         run::{KnownRun, Run, RunKey, RunLease},
         subject::Subject,
@@ -156,6 +159,15 @@ impl Store for FaultyStore {
         self.store.due_approvals(now, limit).await
     }
 
+    async fn grants(
+        &self,
+        filter: &GrantFilter,
+        before: Option<GrantId>,
+        limit: u32,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        self.store.grants(filter, before, limit).await
+    }
+
     async fn run(&self, run: &RunKey, now: Timestamp) -> Result<Option<KnownRun>, StoreError> {
         self.store.run(run, now).await
     }
@@ -224,6 +236,27 @@ impl Tx for FaultyTx {
 
     async fn set_labels(&mut self, head: &RunKey, labels: &BTreeSet<String>) -> Result<(), StoreError> {
         self.tx.set_labels(head, labels).await
+    }
+
+    async fn lock_grants(
+        &mut self,
+        call: &CountedCall<'_>,
+        tool: &str,
+        now: Timestamp,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        self.tx.lock_grants(call, tool, now).await
+    }
+
+    async fn grant(&mut self, id: GrantId) -> Result<Option<GrantRecord>, StoreError> {
+        self.tx.grant(id).await
+    }
+
+    async fn lock_limits(
+        &mut self,
+        call: &CountedCall<'_>,
+        measures: &[Measure],
+    ) -> Result<BTreeMap<String, Tally>, StoreError> {
+        self.tx.lock_limits(call, measures).await
     }
 
     async fn known_run(&mut self, run: &RunKey, now: Timestamp) -> Result<KnownRun, StoreError> {
@@ -328,6 +361,38 @@ impl Tx for FaultyTx {
 
     async fn attached_calls(&mut self, approval: ApprovalId) -> Result<Vec<CallKey>, StoreError> {
         self.tx.attached_calls(approval).await
+    }
+
+    async fn use_grant(
+        &mut self,
+        grant: GrantId,
+        call: &CountedCall<'_>,
+        decision: DecisionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.tx.use_grant(grant, call, decision, now).await
+    }
+
+    async fn insert_grant(&mut self, grant: &Grant) -> Result<(), StoreError> {
+        self.tx.insert_grant(grant).await
+    }
+
+    async fn revoke_grant(&mut self, id: GrantId, revocation: &Revocation) -> Result<(), StoreError> {
+        self.tx.revoke_grant(id, revocation).await
+    }
+
+    async fn count_use(
+        &mut self,
+        call: &CountedCall<'_>,
+        measures: &[Measure],
+        by: PermitKey,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.tx.count_use(call, measures, by, now).await
+    }
+
+    async fn give_back(&mut self, by: PermitKey) -> Result<(), StoreError> {
+        self.tx.give_back(by).await
     }
 
     async fn insert_subjects(&mut self, subjects: &[Subject], call: &SubjectCall) -> Result<(), StoreError> {

@@ -540,6 +540,7 @@ pub(crate) fn decision(approval: &Approval, approve: bool, message: Option<&str>
         review_hash: None,
         reason: None,
         message_to_agent: message.map(str::to_owned),
+        grant: None,
         confirmation: None,
     }
 }

@@ -22,7 +22,7 @@ use super::{
     },
     At, Section,
 };
-use crate::domain::time::parse_duration;
+use crate::domain::{limit::amount::Amount, time::parse_duration};
 
 /// A table being read. Call [`Table::finish`] when every known key was asked for.
 pub(super) struct Table<'t> {
@@ -87,6 +87,19 @@ impl<'t> Table<'t> {
         self.typed(key, &entry, &wanted, faults, |value| {
             let digits = value.as_integer()?;
             u32::from_str_radix(digits.as_str(), digits.radix()).ok().filter(|number| range.contains(number))
+        })
+    }
+
+    /// A number above zero, exactly as it is written.
+    pub(super) fn amount(&mut self, key: &'static str, faults: &mut Faults<'_>) -> Option<At<Amount>> {
+        let entry = self.take(key)?;
+        self.typed(key, &entry, "a plain decimal number above zero", faults, |value| {
+            let text = match (value.as_integer(), value.as_float()) {
+                (Some(digits), _) if digits.radix() == 10 => digits.as_str(),
+                (_, Some(float)) => float.as_str(),
+                (_, None) => return None,
+            };
+            Amount::parse(text).filter(|amount| *amount != Amount::ZERO && !amount.is_negative())
         })
     }
 
@@ -282,9 +295,9 @@ impl<'t> Table<'t> {
             | Section::Rule
             | Section::Floor
             | Section::Approval
-            | Section::Lookup => {
-                format!("{}.{key}", self.name)
-            }
+            | Section::Limit
+            | Section::MaxSum
+            | Section::Lookup => format!("{}.{key}", self.name),
         }
     }
 }

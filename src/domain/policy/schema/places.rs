@@ -57,6 +57,7 @@ pub(super) fn at(root: &Value, open: bool, path: &[Step]) -> Place {
         max_length: looking.bound(&known, &MAX_LENGTH),
         required,
         secret,
+        non_negative: looking.non_negative(&known),
     })
 }
 
@@ -188,6 +189,27 @@ impl<'s> Looking<'s> {
                     .into_iter()
                     .filter_map(|any| largest(any.iter().map(|one| self.bound(&Known::Schema(one), bound))));
                 all.chain(any).chain(own).chain(listed.flatten()).min()
+            }
+        }
+    }
+
+    /// Whether every number that is possible is zero or more.
+    fn non_negative(&self, known: &Known<'s>) -> bool {
+        match known {
+            Known::Nothing => false,
+            Known::All(all) => all.iter().any(|known| self.non_negative(known)),
+            Known::Any(any) => !any.is_empty() && any.iter().all(|known| self.non_negative(known)),
+            Known::Schema(schema) => {
+                let own = ["minimum", "exclusiveMinimum"]
+                    .iter()
+                    .any(|key| schema.get(key).and_then(Value::as_f64).is_some_and(|least| least >= 0.0));
+                let listed = listed(schema)
+                    .is_some_and(|values| values.iter().all(|value| value.as_f64().is_none_or(|number| number >= 0.0)));
+                own || listed
+                    || self.all_of(schema).into_iter().any(|all| self.non_negative(&Known::Schema(all)))
+                    || alternatives(schema)
+                        .into_iter()
+                        .any(|any| !any.is_empty() && any.iter().all(|one| self.non_negative(&Known::Schema(one))))
             }
         }
     }

@@ -422,7 +422,6 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
     let rule =
         |approval: &str| with_rule("args.n > 1", "require_approval", "") + &format!("approval = {{ {approval} }}\n");
     let texts = [
-        with_tool("[[tools.t.limits]]\nid = \"l\"\nper = \"agent\"\nwindow = \"24h\"\nmax_calls = 5\n"),
         rule("decide_in = \"web\""),
         rule("step_up = true"),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", writeOnly = true } } }\n".to_owned(),

@@ -40,7 +40,7 @@ const TEXT: Shape = Shape::Record(&[("hosts", FieldType::TextList)]);
 
 fn typed(types: &[JsonType]) -> Typed {
     let types: BTreeSet<_> = types.iter().copied().collect();
-    Typed { types, max_items: None, max_length: None, required: true, secret: false }
+    Typed { types, max_items: None, max_length: None, required: true, secret: false, non_negative: false }
 }
 
 fn known(types: &[JsonType]) -> Place {

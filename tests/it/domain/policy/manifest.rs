@@ -115,9 +115,11 @@ fn a_fault_in_a_condition_is_placed_in_the_string_it_stands_in() {
 
 #[test]
 fn later_keys_and_slips_are_told_apart() {
-    let found = told("schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = {}\nlimits = []\nlimts = []\n");
-    assert!(found[0].contains("`limits` of tools.a: not supported yet"), "{found:#?}");
-    assert!(found[1].contains("did you mean `limits`?"), "{found:#?}");
+    let found = told(
+        "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = {}\napproval = { step_up = true, step_upp = true }\n",
+    );
+    assert!(found[0].contains("`step_up` of tools.a.approval: not supported yet"), "{found:#?}");
+    assert!(found[1].contains("did you mean `step_up`?"), "{found:#?}");
 }
 
 #[test]
