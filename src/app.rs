@@ -31,6 +31,7 @@ pub mod claim_call;
 pub mod confirm;
 pub mod decide_batch;
 pub mod decide_call;
+pub mod decide_many;
 mod eligibility;
 pub mod error;
 pub mod expire;

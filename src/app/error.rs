@@ -1,6 +1,7 @@
 //! Everything a use case can answer instead of its result. `http::error` maps it, in one place.
 
 use super::{
+    decide_many::InTheWay,
     ports::{EntropyError, SigningError, StoreError},
     runs::RunRefused,
 };
@@ -92,6 +93,9 @@ pub enum Error {
     /// Something stands in the way of what was to be done to a run.
     #[error(transparent)]
     Run(#[from] RunRefused),
+    /// Of many decisions these could not be taken, so none was.
+    #[error("{} of the decisions could not be taken", .0.len())]
+    InTheWay(Vec<InTheWay>),
     /// What was asked for cannot be done with these values.
     #[error("{0}")]
     Invalid(String),

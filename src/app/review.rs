@@ -22,7 +22,7 @@ use crate::domain::{
     approval::{
         code::ApprovalCode,
         outcome::SettledStatus,
-        state::{Approval, Counted, Denial, Denier, State, StateName},
+        state::{Approval, Counted, Denial, Denier, ServiceDenial, State, StateName},
         vote::Vote,
     },
     audit::{
@@ -32,7 +32,7 @@ use crate::domain::{
     canon::json::ArgsHash,
     ids::ApprovalId,
     review::Review,
-    run::RunKey,
+    run::{Run, RunKey},
     time::Timestamp,
 };
 
@@ -62,6 +62,21 @@ pub enum Decided {
     Counted(Box<ReviewedApproval>),
     /// It does not count yet: it is to be given again, with this.
     ToConfirm(ToConfirm),
+}
+
+/// Why nobody is asked about a call that is not the one that was held.
+pub(super) const EXCHANGED: &str = "what is stored of the call is not what was held";
+
+/// What a decision came to, before it is committed.
+pub(super) enum Taken {
+    /// The same was decided before: nothing changes.
+    Repeated(Approval),
+    /// It counts; whether it met the requirement, where it is an approve.
+    Counted(Approval, Counted),
+    /// It does not count yet.
+    ToConfirm(ToConfirm),
+    /// What is stored is not what was held: the service is to deny it.
+    Exchanged(ServiceDenial, Approval),
 }
 
 /// An approval as its reviewers see it.
@@ -222,72 +237,96 @@ impl App {
             let mut tx = self.store.begin().await?;
             let run = tx.lock_run(&RunKey::of(&held.call)).await?;
             let (approval, now) = self.visible_approval(tx.as_mut(), reviewer, id).await?;
-            if decision.args_hash != approval.args_hash {
-                return Err(Error::StaleArgs { current: approval.args_hash });
+            let decided = self.take_decision(tx.as_mut(), reviewer, approval, &run, decision, now).await?;
+            match &decided {
+                // What was typed again is not kept: the transaction is dropped.
+                Taken::Repeated(_) => return Ok(decided),
+                Taken::Exchanged(cause, approval) => {
+                    self.deny_for(tx.as_mut(), approval.clone(), *cause, now).await?;
+                    tx.commit().await?;
+                    return Err(Error::NotEligible(EXCHANGED.to_owned()));
+                }
+                Taken::Counted(approval, Counted::Met) if decision.grant.is_some() => {
+                    let taken = taken.clone().ok_or(Error::OfferGone)?;
+                    self.store_grant(tx.as_mut(), reviewer, taken, Some(approval), now).await?;
+                }
+                Taken::Counted(..) if decision.approve && decision.grant.is_some() => return Err(Error::OfferGone),
+                Taken::Counted(..) | Taken::ToConfirm(_) => {}
             }
-            if let Some(cause) = self.kept_call(&approval).await?.exchanged() {
-                self.deny_for(tx.as_mut(), approval, cause, now).await?;
-                tx.commit().await?;
-                return Err(Error::NotEligible("what is stored of the call is not what was held".to_owned()));
-            }
-            let review_hash = approval.review.map(|review| review.hash.to_string());
-            if decision.review_hash.is_some() && decision.review_hash != review_hash {
-                return Err(Error::StaleReview { current: review_hash.unwrap_or_default() });
-            }
-            let approval = if decision.approve {
-                self.may_approve(reviewer, &approval, &self.requesters(&self.policy(), &run), now)?;
-                let vote = Vote { reviewer: reviewer.name.clone(), groups: reviewer.groups.clone(), at: now };
-                let confirms = approval.requirement.double_confirm;
-                let (approval, counted) = approval.approve(vote, now)?;
-                if counted == Counted::Repeated {
-                    // Nothing changes, and what was typed again is not kept: the transaction is dropped.
-                    return Ok((approval, None));
-                }
-                if confirms {
-                    let shown = review_hash.unwrap_or_default();
-                    match &decision.confirmation {
-                        Some(text) => self.take_confirmation(tx.as_mut(), reviewer, id, text, shown, now).await?,
-                        None => {
-                            let to_confirm = self.ask_to_confirm(tx.as_mut(), reviewer, id, shown, now).await?;
-                            tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalToConfirm, now)));
-                            tx.commit().await?;
-                            return Ok((approval, Some(to_confirm)));
-                        }
-                    }
-                }
-                let payload = self.typed_sentences(tx.as_mut(), decision).await?;
-                let mut vote = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalVote, now) };
-                vote.detail.insert("groups".to_owned(), reviewer.groups.iter().cloned().collect::<Vec<_>>().into());
-                tx.append(about(&approval, vote));
-                if counted == Counted::Met {
-                    tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalApproved, now)));
-                }
-                if decision.grant.is_some() {
-                    let taken = taken.clone().filter(|_| counted == Counted::Met).ok_or(Error::OfferGone)?;
-                    self.store_grant(tx.as_mut(), reviewer, taken, Some(&approval), now).await?;
-                }
-                approval
-            } else {
-                let message = decision.message_to_agent.clone();
-                let (approval, changed) = approval.deny(reviewer.name.clone(), message, now)?;
-                if !changed {
-                    return Ok((approval, None));
-                }
-                let payload = self.typed_sentences(tx.as_mut(), decision).await?;
-                let denied = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalDenied, now) };
-                tx.append(about(&approval, denied));
-                approval
-            };
-            tx.update_approval(&approval).await?;
-            tx.announce(Change::Approval(approval.id));
             tx.commit().await?;
-            Ok((approval, None))
+            Ok(decided)
         })
         .await?;
         match decided {
-            (_, Some(to_confirm)) => Ok(Decided::ToConfirm(to_confirm)),
-            (approval, None) => Ok(Decided::Counted(Box::new(self.reviewed(approval).await?))),
+            Taken::ToConfirm(to_confirm) => Ok(Decided::ToConfirm(to_confirm)),
+            Taken::Repeated(approval) | Taken::Counted(approval, _) | Taken::Exchanged(_, approval) => {
+                Ok(Decided::Counted(Box::new(self.reviewed(approval).await?)))
+            }
         }
+    }
+
+    /// Weighs a decision on an approval that is locked after its run, and writes what follows, but for the commit.
+    pub(super) async fn take_decision(
+        &self,
+        tx: &mut dyn Tx,
+        reviewer: &ReviewerCaller,
+        approval: Approval,
+        run: &Run,
+        decision: &ReviewDecision,
+        now: Timestamp,
+    ) -> Result<Taken, Error> {
+        if decision.args_hash != approval.args_hash {
+            return Err(Error::StaleArgs { current: approval.args_hash });
+        }
+        if let Some(cause) = self.kept_call(&approval).await?.exchanged() {
+            return Ok(Taken::Exchanged(cause, approval));
+        }
+        let review_hash = approval.review.map(|review| review.hash.to_string());
+        if decision.review_hash.is_some() && decision.review_hash != review_hash {
+            return Err(Error::StaleReview { current: review_hash.unwrap_or_default() });
+        }
+        let (approval, counted) = if decision.approve {
+            self.may_approve(reviewer, &approval, &self.requesters(&self.policy(), run), now)?;
+            let id = approval.id;
+            let vote = Vote { reviewer: reviewer.name.clone(), groups: reviewer.groups.clone(), at: now };
+            let confirms = approval.requirement.double_confirm;
+            let (approval, counted) = approval.approve(vote, now)?;
+            if counted == Counted::Repeated {
+                return Ok(Taken::Repeated(approval));
+            }
+            if confirms {
+                let shown = review_hash.unwrap_or_default();
+                match &decision.confirmation {
+                    Some(text) => self.take_confirmation(tx, reviewer, id, text, shown, now).await?,
+                    None => {
+                        let to_confirm = self.ask_to_confirm(tx, reviewer, id, shown, now).await?;
+                        tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalToConfirm, now)));
+                        return Ok(Taken::ToConfirm(to_confirm));
+                    }
+                }
+            }
+            let payload = self.typed_sentences(tx, decision).await?;
+            let mut vote = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalVote, now) };
+            vote.detail.insert("groups".to_owned(), reviewer.groups.iter().cloned().collect::<Vec<_>>().into());
+            tx.append(about(&approval, vote));
+            if counted == Counted::Met {
+                tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalApproved, now)));
+            }
+            (approval, counted)
+        } else {
+            let message = decision.message_to_agent.clone();
+            let (approval, changed) = approval.deny(reviewer.name.clone(), message, now)?;
+            if !changed {
+                return Ok(Taken::Repeated(approval));
+            }
+            let payload = self.typed_sentences(tx, decision).await?;
+            let denied = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalDenied, now) };
+            tx.append(about(&approval, denied));
+            (approval, Counted::Met)
+        };
+        tx.update_approval(&approval).await?;
+        tx.announce(Change::Approval(approval.id));
+        Ok(Taken::Counted(approval, counted))
     }
 
     /// A reviewer takes an approve back before the claim.
@@ -373,7 +412,7 @@ impl App {
         self.reviewed(approval).await
     }
 
-    async fn visible_approval(
+    pub(super) async fn visible_approval(
         &self,
         tx: &mut dyn Tx,
         reviewer: &ReviewerCaller,

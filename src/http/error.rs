@@ -19,6 +19,7 @@ use utoipa::{
 
 use crate::{
     app::{
+        decide_many::InTheWay,
         error::{AlreadyExecuted, ConditionPlace, Error},
         ports::StoreError,
         runs::RunRefused,
@@ -561,6 +562,7 @@ fn internal(error: &Error) -> Option<&'static str> {
         | Error::Condition(_)
         | Error::OfferGone
         | Error::Run(_)
+        | Error::InTheWay(_)
         | Error::Invalid(_) => None,
     }
 }
@@ -665,6 +667,7 @@ impl From<Error> for Problem {
                 "The approval does not offer this grant now. Look at it again, then decide.",
             ),
             Error::Run(refused) => refused.into(),
+            Error::InTheWay(decisions) => in_the_way(decisions),
             Error::Invalid(why) => Self::new(StatusCode::BAD_REQUEST, "invalid", "Invalid request", format!("{why}.")),
         };
         problem.because(cause)
@@ -740,6 +743,21 @@ impl From<RunRefused> for Problem {
             ),
         }
     }
+}
+
+/// Names each decision in the way as a problem of its own.
+fn in_the_way(decisions: Vec<InTheWay>) -> Problem {
+    let listed = decisions.into_iter().map(|(id, error)| {
+        let Problem { status, code, detail, more, .. } = error.into();
+        let mut listed = json!({ "id": id, "status": status.as_u16(), "code": code, "detail": detail });
+        if let Value::Object(listed) = &mut listed {
+            listed.extend(more);
+        }
+        listed
+    });
+    let detail = "None of the decisions was taken, because of those in `in_the_way`. Look at these again, then decide.";
+    Problem::conflict("in_the_way", "Some decisions cannot be taken", detail)
+        .with("in_the_way", listed.collect::<Vec<_>>())
 }
 
 fn already_executed(executed: AlreadyExecuted) -> Problem {

@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod batch;
 mod bodies;
+mod bulk_decisions;
 mod cases;
 mod decide;
 mod grants;

@@ -22,6 +22,7 @@ use super::{
 
 use review_view::ReviewView;
 
+mod many;
 mod review_view;
 use crate::{
     app::{
@@ -66,6 +67,7 @@ pub(in crate::http) fn routes() -> OpenApiRouter<HttpState> {
         .routes(routes!(report_outcome))
         .routes(routes!(cancel))
         .routes(routes!(decide_approval))
+        .routes(routes!(many::decide_approvals))
         .routes(routes!(revoke))
         .routes(routes!(lift))
         .routes(routes!(settle))
