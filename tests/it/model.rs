@@ -19,7 +19,8 @@ use countersign::{
         claim_call::ClaimedCall,
         decide_call::{DecideAnswer, DecideRequest, RefusedCall},
         error::Error,
-        ports::Clock as _,
+        grants::GrantRequest,
+        ports::{Clock as _, GrantFilter},
         report_outcome::OutcomeReport,
     },
     domain::{
@@ -27,7 +28,8 @@ use countersign::{
             outcome::{ReportedStatus, SettledStatus},
             state::{Approval, Obstacle, StateName},
         },
-        ids::{ClaimId, RunId, ToolUseId},
+        identity::AgentId,
+        ids::{ClaimId, GrantId, RunId, ToolUseId},
         time::Timestamp,
     },
     storage::Engine,
@@ -46,6 +48,7 @@ fn policy(mail: &str) -> String {
 schema = 1
 [defaults]
 max_open_approvals_per_agent = 100000
+max_open_approvals_per_run = 1000
 [tools.mail]
 risk = "send"
 default = "{mail}"
@@ -63,6 +66,10 @@ parameters = {{ type = "object", required = ["n"], properties = {{ n = {{ type =
 const TTL: Duration = Duration::from_secs(30 * 60);
 const GRACE: Duration = Duration::from_secs(60);
 const MOST_ATTEMPTS: u32 = 3;
+
+/// What a grant of a history lets through: mails with `n` 1, so many of them, for so long.
+const GRANT_USES: usize = 2;
+const GRANT_TTL: Duration = Duration::from_secs(10 * 60);
 
 /// What policy says of `mail` now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +96,10 @@ const CALLS: [(&str, i64); 3] = [("mail", 1), ("mail", 2), ("pay", 1)];
 enum Event {
     Ask(usize),
     AskAndClaim(usize),
+    /// A mail that was never asked about.
+    AskFresh(i64),
+    Grant,
+    RevokeGrant,
     Approve(usize, Who),
     Deny(usize, Who),
     Revoke(usize, Who),
@@ -156,12 +167,21 @@ enum Outcome {
     Unknown { late: Option<ReportedStatus>, settled: Option<SettledStatus> },
 }
 
-/// The whole of the reference: three calls, the policy, the time.
+/// A grant as the rules have it.
+struct Grant {
+    expires_at: Timestamp,
+    used: BTreeSet<String>,
+    revoked: bool,
+}
+
+/// The whole of the reference: three calls, the policy, a grant, the time.
 struct Reference {
     mail: Mail,
     now: Timestamp,
     held: [Option<Held>; 3],
     claims_of_the_service: u32,
+    grant: Option<Grant>,
+    fresh: u32,
 }
 
 impl Reference {
@@ -188,6 +208,32 @@ impl Reference {
         match event {
             Event::Ask(call) => self.ask(call, false),
             Event::AskAndClaim(call) => self.ask(call, true),
+            Event::AskFresh(n) => {
+                self.fresh += 1;
+                let denied = |held: &Held| held.state == StateName::Denied && held.denied_by.is_some() && !held.lifted;
+                let mut mails = CALLS.iter().zip(&self.held).filter(|((tool, of), _)| *tool == "mail" && *of == n);
+                if mails.any(|(_, held)| held.as_ref().is_some_and(denied)) {
+                    return Answer::Declined;
+                }
+                match self.mail {
+                    Mail::Denied => Answer::Refused,
+                    Mail::Allowed => Answer::Allowed,
+                    Mail::Held => {
+                        let call = format!("fresh-{}", self.fresh);
+                        if self.is_granted("mail", n, &call) { Answer::Allowed } else { Answer::Held }
+                    }
+                }
+            }
+            Event::Grant if self.grant.is_some() => Answer::Impossible,
+            Event::Grant => {
+                self.grant = Some(Grant { expires_at: now.plus(GRANT_TTL), used: BTreeSet::new(), revoked: false });
+                Answer::Done
+            }
+            Event::RevokeGrant => {
+                let Some(grant) = &mut self.grant else { return Answer::Impossible };
+                grant.revoked = true;
+                Answer::Done
+            }
             Event::Wait(by) => {
                 self.now = now.plus(by);
                 Answer::Done
@@ -301,6 +347,9 @@ impl Reference {
             Mail::Denied => Answer::Refused,
             // What was held once is held again, whatever policy says since.
             Mail::Allowed if attempt == 1 => Answer::Allowed,
+            Mail::Held if attempt == 1 && self.is_granted(CALLS[call].0, CALLS[call].1, &format!("call-{call}")) => {
+                Answer::Allowed
+            }
             Mail::Allowed | Mail::Held if attempt > MOST_ATTEMPTS => Answer::Refused,
             Mail::Allowed | Mail::Held => {
                 self.held[call] = Some(Held {
@@ -320,6 +369,18 @@ impl Reference {
                 Answer::Held
             }
         }
+    }
+
+    /// Whether the grant lets this call through; then it is used for it, once however often it is asked about.
+    fn is_granted(&mut self, tool: &str, n: i64, call: &str) -> bool {
+        let now = self.now;
+        let Some(grant) = &mut self.grant else { return false };
+        let left = grant.used.len() < GRANT_USES || grant.used.contains(call);
+        let covers = tool == "mail" && n == 1 && left && !grant.revoked && now < grant.expires_at;
+        if covers {
+            grant.used.insert(call.to_owned());
+        }
+        covers
     }
 
     fn may_be_claimed_again(&self, call: usize, id: &str) -> bool {
@@ -416,7 +477,7 @@ impl Choices {
         let who = self.of(&[Who::Ana, Who::Bo]);
         let id = self.of(&["claim-1", "claim-1", "claim-2"]);
         let seconds = self.of(&[1, 30, 60, 61, 299, 300, 900, 1_799, 1_800]);
-        match self.next() % 32 {
+        match self.next() % 37 {
             0..=5 => Event::Ask(call),
             6..=7 => Event::AskAndClaim(call),
             8..=13 => Event::Approve(call, who),
@@ -431,6 +492,9 @@ impl Choices {
             26 => Event::Report(call, id, ReportedStatus::NotStarted),
             27 => Event::Settle(call, self.of(&[SettledStatus::Succeeded, SettledStatus::Failed])),
             28..=30 => Event::Wait(Duration::from_secs(seconds)),
+            31..=33 => Event::AskFresh(self.of(&[1, 1, 1, 2])),
+            34 => Event::Grant,
+            35 => Event::RevokeGrant,
             _ => Event::Policy(self.of(&[Mail::Held, Mail::Allowed, Mail::Denied])),
         }
     }
@@ -446,6 +510,8 @@ struct Real<'a> {
     claims: BTreeMap<String, u32>,
     /// Whether the stack has run what its current claim is for.
     ran: [bool; 3],
+    grant: Option<GrantId>,
+    fresh: u32,
 }
 
 impl Real<'_> {
@@ -468,6 +534,29 @@ impl Real<'_> {
         match event {
             Event::Ask(call) => self.ask(call, false, runs_now).await,
             Event::AskAndClaim(call) => self.ask(call, true, runs_now).await,
+            Event::AskFresh(n) => {
+                self.fresh += 1;
+                let mut request = self.request(0, false);
+                request.call.key.tool_use_id = ToolUseId::parse(&format!("fresh-{}", self.fresh)).unwrap();
+                request.call.args = arguments(json!({ "n": n }));
+                let answer = self.world.ask(&request).await;
+                self.answered("mail", &request, answer)
+            }
+            Event::Grant => match self.grant {
+                Some(_) => Answer::Impossible,
+                None => {
+                    let made = self.world.app.make_grant(&self.world.ana, &self.wanted_grant()).await;
+                    self.grant = Some(made.unwrap().grant.id);
+                    Answer::Done
+                }
+            },
+            Event::RevokeGrant => match self.grant {
+                None => Answer::Impossible,
+                Some(grant) => {
+                    self.world.app.revoke_grant(&self.world.bo, grant).await.unwrap();
+                    Answer::Done
+                }
+            },
             Event::Wait(by) => {
                 self.world.clock.advance(by);
                 Answer::Done
@@ -491,15 +580,23 @@ impl Real<'_> {
         }
     }
 
+    fn wanted_grant(&self) -> GrantRequest {
+        GrantRequest {
+            agent: AgentId::parse("billing-bot").unwrap(),
+            run: self.run.clone(),
+            tool: "mail".to_owned(),
+            when: "args.n == 1".to_owned(),
+            ttl: GRANT_TTL,
+            max_uses: u32::try_from(GRANT_USES).unwrap(),
+            rules: BTreeSet::new(),
+            reason: None,
+            idempotency: None,
+        }
+    }
+
     async fn ask(&mut self, call: usize, claim: bool, runs_now: bool) -> Answer {
         let request = self.request(call, claim);
         match self.world.ask(&request).await {
-            Ok(DecideAnswer::Allowed(allowed)) => {
-                let permit = allowed.permit.expect("it was asked for");
-                let (tool, now) = (CALLS[call].0, self.world.clock.now());
-                assert_eq!(self.server.run(&permit, tool, &request.call.args, now), Ok(()));
-                Answer::Allowed
-            }
             Ok(DecideAnswer::Held(held)) => {
                 self.approvals[call] = Some(held.approval);
                 Answer::Held
@@ -508,6 +605,20 @@ impl Real<'_> {
                 self.use_claim(call, &claimed, runs_now);
                 Answer::Claimed
             }
+            answer => self.answered(CALLS[call].0, &request, answer),
+        }
+    }
+
+    /// What was answered to a call, which is run at once where it may.
+    fn answered(&self, tool: &str, request: &DecideRequest, answer: Result<DecideAnswer, Error>) -> Answer {
+        match answer {
+            Ok(DecideAnswer::Allowed(allowed)) => {
+                let permit = allowed.permit.expect("it was asked for");
+                assert_eq!(self.server.run(&permit, tool, &request.call.args, self.world.clock.now()), Ok(()));
+                Answer::Allowed
+            }
+            Ok(DecideAnswer::Held(_)) => Answer::Held,
+            Ok(answer @ DecideAnswer::Claimed(..)) => panic!("nobody claimed it: {answer:?}"),
             Ok(DecideAnswer::Refused(RefusedCall::Bland { .. })) => Answer::Refused,
             Ok(DecideAnswer::Refused(RefusedCall::Declined { .. })) => Answer::Declined,
             Ok(DecideAnswer::Refused(RefusedCall::Cancelled { .. })) => Answer::Cancelled,
@@ -547,7 +658,13 @@ impl Real<'_> {
                     Err(error) => told(&error),
                 };
             }
-            Event::Ask(_) | Event::AskAndClaim(_) | Event::Wait(_) | Event::Policy(_) => Ok(()),
+            Event::Ask(_)
+            | Event::AskAndClaim(_)
+            | Event::AskFresh(_)
+            | Event::Grant
+            | Event::RevokeGrant
+            | Event::Wait(_)
+            | Event::Policy(_) => Ok(()),
         };
         match done {
             Ok(()) => Answer::Done,
@@ -590,10 +707,25 @@ fn told(error: &Error) -> Answer {
 /// One history: `events` one after the other, the service beside the reference.
 async fn history(world: &World, server: &ToolServer, seed: u64) {
     let mut choices = Choices(seed);
-    let mut reference =
-        Reference { mail: Mail::Held, now: world.clock.now(), held: [None, None, None], claims_of_the_service: 0 };
+    let mut reference = Reference {
+        mail: Mail::Held,
+        now: world.clock.now(),
+        held: [None, None, None],
+        claims_of_the_service: 0,
+        grant: None,
+        fresh: 0,
+    };
     let run = RunId::parse(&format!("run-{seed}")).unwrap();
-    let mut real = Real { world, server, run, approvals: [None, None, None], claims: BTreeMap::new(), ran: [false; 3] };
+    let mut real = Real {
+        world,
+        server,
+        run,
+        approvals: [None, None, None],
+        claims: BTreeMap::new(),
+        ran: [false; 3],
+        grant: None,
+        fresh: 0,
+    };
     let mut told = Vec::new();
     for _ in 0..4 + choices.next() % 16 {
         let event = choices.event();
@@ -601,6 +733,10 @@ async fn history(world: &World, server: &ToolServer, seed: u64) {
             && real.ran[call]
         {
             // A stack that lies about what it did is beyond what any service can find out.
+            continue;
+        }
+        if matches!(event, Event::Grant) && reference.mail != Mail::Held {
+            // A grant is made for what asks for a human at that time.
             continue;
         }
         let runs_now = choices.next().is_multiple_of(2);
@@ -616,6 +752,12 @@ async fn history(world: &World, server: &ToolServer, seed: u64) {
     }
     if reference.mail != Mail::Held {
         world.accept(&Mail::Held.policy()).await;
+    }
+    if let (Some(id), Some(grant)) = (real.grant, &reference.grant) {
+        let made = world.app.list_grants(&world.ana, GrantFilter::default(), None, 200).await.unwrap().grants;
+        let record = made.iter().find(|record| record.grant.id == id).unwrap();
+        assert_eq!(usize::try_from(record.uses).unwrap(), grant.used.len(), "history {seed}: {told:#?}");
+        assert!(grant.used.len() <= GRANT_USES);
     }
     let times = server.times();
     for (call, approval) in real.approvals.iter().enumerate() {
