@@ -16,7 +16,7 @@ use countersign::{
 use serde_json::json;
 use tokio::{sync::Barrier, task::JoinSet};
 
-use crate::support::world::{Setup, World, on_each_engine, on_each_engine_with};
+use crate::support::world::{POLICY, Setup, World, on_each_engine, on_each_engine_with};
 
 /// Runs these tasks at once, each on one of the instances.
 pub(super) async fn at_once<T, F>(
@@ -254,6 +254,38 @@ async fn the_same_call_asked_and_asked_for_a_human_at_once_never_runs_after_it_w
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_call_that_is_held_while_policy_loosens_elsewhere_never_gets_a_second_way_to_run() {
+    on_each_engine(|world| async move {
+        let worlds = two_instances(world).await;
+        let loose = POLICY.replace("[tools.send_email]\n", "[tools.send_email]\ndefault = \"allow\"\n");
+        worlds[1].accept(&loose).await;
+        for round in 0..5 {
+            let request = worlds[0].call("send_email", json!({ "to": round.to_string() }));
+            at_once(10, &worlds, |_, world| {
+                let request = request.clone();
+                async move { drop(world.ask(&request).await.unwrap()) }
+            })
+            .await;
+            let mut held = None;
+            for sealed in worlds[0].entries_of(EventKind::Decision).await {
+                if sealed.entry.call.as_ref() == Some(&request.call.key) {
+                    assert_eq!(held, None, "decided again after it was held");
+                    held = sealed.entry.approval;
+                }
+            }
+            // Whoever asks first may have been allowed; once somebody held it, only its approval lets it run.
+            let held = held.expect("the stricter instance asked as well");
+            for world in &worlds {
+                let answer = world.ask(&request).await.unwrap();
+                assert!(matches!(answer, DecideAnswer::Held(again) if again.approval.id == held));
+            }
+        }
+        worlds[0].assert_log_is_whole().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_vote_of_each_group_at_once_meets_the_requirement_once() {
     on_each_engine(|world| async move {
         let worlds = two_instances(world).await;
@@ -310,7 +342,7 @@ async fn an_idempotent_call_is_claimed_again_by_one_of_many() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_policy_that_is_replaced_meanwhile_decides_each_call_whole() {
-    let loose = crate::support::world::POLICY.to_owned();
+    let loose = POLICY.to_owned();
     let strict = loose.replace("risk = \"draft\"", "risk = \"destructive\"");
     on_each_engine_with(Setup::with_policy(&loose.clone()), move |world| {
         let (loose, strict) = (loose.clone(), strict.clone());

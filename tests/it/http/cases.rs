@@ -4,6 +4,7 @@ mod command;
 mod corpora;
 mod email;
 mod extra;
+mod grants;
 mod identity;
 mod lifecycle;
 mod paths;
