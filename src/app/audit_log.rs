@@ -97,10 +97,17 @@ impl DecisionWriter {
     async fn commit(&mut self, mut group: Vec<Waiting>) {
         // Another transaction's commit costs a round; so many in a row mean that something else is wrong.
         const ROUNDS: u32 = 50;
+        // The store has waited for the others already: whoever asks is better told soon than kept waiting for long.
+        const CONTENDED_ROUNDS: u32 = 4;
+        let mut contended = 0;
         for _ in 0..ROUNDS {
             match self.attempt(&group).await {
                 Ok(GroupAppend::Written) => return answer_all(group, &Ok(Appended::Written)),
-                Ok(GroupAppend::HeadMoved) | Err(StoreError::Contended(_)) => self.head = None,
+                Ok(GroupAppend::HeadMoved) => self.head = None,
+                Err(StoreError::Contended(_)) if contended < CONTENDED_ROUNDS => {
+                    contended += 1;
+                    self.head = None;
+                }
                 Ok(GroupAppend::Guarded(indices)) => {
                     for index in indices.into_iter().rev() {
                         if index < group.len() {

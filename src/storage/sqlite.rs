@@ -56,7 +56,7 @@ mod tx;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long to wait for another process that writes the same file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many changes a slow subscriber may be behind before it is told that it missed some.
 const CHANGES_KEPT: usize = 1_024;

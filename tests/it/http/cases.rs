@@ -2,6 +2,7 @@
 
 mod command;
 mod corpora;
+mod delegation;
 mod email;
 mod extra;
 mod grants;

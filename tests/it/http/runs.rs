@@ -3,39 +3,19 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use countersign::{
-    app::keys::create_key,
-    domain::{
-        audit::entry::{Actor, EventKind},
-        identity::{AgentId, KeyParts, KeyRecord, Role},
-    },
-};
+use countersign::domain::audit::entry::EventKind;
 use serde_json::{Value, json};
 
 use crate::support::{
     clock::START,
-    keys,
     service::{Answer, LEASE, Service, call, decision, deletion, with},
 };
 
-/// A service in which `writer` is the orchestrator of `bot` and `other-bot`, and `scribe` that of `bot` alone.
+/// A service in which `desk` is the orchestrator of `bot` and `other-bot`, and `scribe` that of `bot` alone.
 async fn start() -> Service {
     let service = Service::start().await;
-    for (name, agents) in [("desk", vec!["bot", "other-bot"]), ("scribe", vec!["bot"])] {
-        let key = keys::record(name, Role::Orchestrator);
-        let key = KeyRecord::new(KeyParts {
-            id: key.id(),
-            name: key.name().clone(),
-            roles: key.roles().clone(),
-            agents: agents.into_iter().map(|agent| AgentId::parse(agent).unwrap()).collect(),
-            hash: *key.hash(),
-            created_at: START,
-            expires_at: None,
-            revoked_at: None,
-        });
-        create_key(&service.store, &Actor::service(), &key.unwrap(), START).await.unwrap();
-    }
-    service.keys.replace(service.store.keys().await.unwrap());
+    service.add_orchestrator("desk", &["bot", "other-bot"]).await;
+    service.add_orchestrator("scribe", &["bot"]).await;
     service
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use countersign::{
     auth::api_key::ApiKeyText,
     domain::{
-        identity::{HolderName, KeyParts, KeyRecord, Role, Roles},
+        identity::{AgentId, HolderName, KeyParts, KeyRecord, Role, Roles},
         ids::KeyId,
         time::Timestamp,
     },
@@ -32,6 +32,12 @@ pub(crate) fn expiring(holder: &str, role: Role, at: Timestamp) -> KeyRecord {
 /// The record of that key, which was revoked.
 pub(crate) fn revoked(holder: &str, role: Role, at: Timestamp) -> KeyRecord {
     KeyRecord::new(KeyParts { revoked_at: Some(at), ..parts(holder, role) }).unwrap()
+}
+
+/// The record of that key, with which the requests of these agents are written.
+pub(crate) fn orchestrator(holder: &str, agents: &[&str]) -> KeyRecord {
+    let agents = agents.iter().map(|agent| AgentId::parse(agent).unwrap()).collect();
+    KeyRecord::new(KeyParts { agents, ..parts(holder, Role::Orchestrator) }).unwrap()
 }
 
 fn parts(holder: &str, role: Role) -> KeyParts {

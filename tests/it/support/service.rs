@@ -35,6 +35,7 @@ use countersign::{
     storage::{self, ConnectOptions},
 };
 use serde_json::{Value, json};
+use sqlx::{Connection as _, SqliteConnection};
 use tempfile::TempDir;
 use tokio::{sync::watch, task::JoinHandle};
 use tower::ServiceExt as _;
@@ -247,6 +248,20 @@ impl Service {
         let router = http::router(state.clone());
         let writer = tokio::spawn(writer.run());
         Self { app, state, store, keys, clock, draining, router, writer, _folder: folder }
+    }
+
+    /// Gives `holder` a key with which the requests of these agents are written.
+    pub(crate) async fn add_orchestrator(&self, holder: &str, agents: &[&str]) {
+        let key = keys::orchestrator(holder, agents);
+        create_key(&self.store, &Actor::service(), &key, START).await.unwrap();
+        self.keys.replace(self.store.keys().await.unwrap());
+    }
+
+    /// Holds the lock of whoever writes to the store, until what is returned is dropped.
+    pub(crate) async fn lock_writes(&self) -> SqliteConnection {
+        let mut connection = SqliteConnection::connect(&sqlite_url(&self._folder)).await.unwrap();
+        sqlx::query("begin immediate").execute(&mut connection).await.unwrap();
+        connection
     }
 
     /// Kills the writer of decisions.
