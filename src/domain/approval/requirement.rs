@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    str::FromStr,
     time::Duration,
 };
 
@@ -20,6 +21,32 @@ pub enum DecideIn {
     Any,
     /// Only on the review page.
     Web,
+}
+
+/// A word that is no place to approve in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("approvals are given in any channel, or on the web")]
+pub struct UnknownPlace;
+
+impl FromStr for DecideIn {
+    type Err = UnknownPlace;
+
+    fn from_str(word: &str) -> Result<Self, UnknownPlace> {
+        match word {
+            "any" => Ok(Self::Any),
+            "web" => Ok(Self::Web),
+            _ => Err(UnknownPlace),
+        }
+    }
+}
+
+impl fmt::Display for DecideIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "any",
+            Self::Web => "web",
+        })
+    }
 }
 
 /// What must be met before a held call may run.

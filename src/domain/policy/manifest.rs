@@ -18,6 +18,7 @@ use super::{
     lookup::Method,
 };
 use crate::domain::{
+    approval::requirement::DecideIn,
     limit::{LONGEST_WINDOW, OnExceed, Per, amount::Amount},
     verdict::{Risk, Verdict},
 };
@@ -185,6 +186,7 @@ pub(super) struct ApprovalEntry {
     pub(super) ttl: Option<At<Duration>>,
     pub(super) grace: Option<At<Duration>>,
     pub(super) double_confirm: Option<At<bool>>,
+    pub(super) decide_in: Option<At<DecideIn>>,
     pub(super) allow_self_approval: Option<At<bool>>,
     pub(super) escalate: Option<At<Vec<At<String>>>>,
     pub(super) escalate_after: Option<At<Duration>>,
@@ -595,6 +597,7 @@ impl Reading<'_, '_> {
             ttl: table.duration("ttl", SECOND..=MAX_TTL, "from 1s to 30d", self.faults),
             grace: table.duration("grace", Duration::ZERO..=MAX_TTL, "from 0s to 30d", self.faults),
             double_confirm: table.flag("double_confirm", self.faults),
+            decide_in: table.word("decide_in", &[DecideIn::Any, DecideIn::Web], self.faults),
             allow_self_approval: table.flag("allow_self_approval", self.faults),
             escalate: table.texts("escalate", self.faults),
             escalate_after: table.duration("escalate_after", SECOND..=MAX_TTL, "from 1s to 30d", self.faults),

@@ -10,11 +10,12 @@ use super::{
         ApprovalTerms, Policy, Tool,
         fault::Place,
         manifest::{AgentEntry, ApprovalEntry, At, RuleEntry},
+        unsupported,
     },
     Compiling,
 };
 use crate::domain::{
-    approval::requirement::Requirement,
+    approval::requirement::{DecideIn, Requirement},
     facts::Voters,
     identity::Reviewer,
     verdict::{Risk, Verdict},
@@ -43,6 +44,10 @@ impl<'m> Compiling<'m, '_, '_> {
         if let Some(off) = entry.double_confirm.as_ref().filter(|said| destructive && !said.value) {
             let hint = "approving what destroys always takes a second click: take the key out";
             self.faults.error(&off.at, "`double_confirm` of a destructive tool cannot be switched off", hint);
+        }
+        if let Some(web) = entry.decide_in.as_ref().filter(|said| said.value == DecideIn::Web) {
+            // Nobody could ever approve there.
+            unsupported::report(self.faults, &web.at, "`decide_in = \"web\"`, for there is no review page");
         }
         let groups: Vec<_> = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value).collect();
         let escalation = self.escalation(entry);

@@ -431,7 +431,7 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
         let found = load(&[("p.toml", &text)]).expect_err(&text);
         assert!(found.iter().any(|fault| fault.message.ends_with("not supported yet")), "{text}\n{found:#?}");
     }
-    policy(&rule("quorum = 1, reviewers = [\"a\"], grace = \"0s\", ttl = \"2h\""));
+    policy(&rule("quorum = 1, reviewers = [\"a\"], grace = \"0s\", ttl = \"2h\", decide_in = \"any\""));
     policy(&with_tool(
         "[tools.t.arguments.to]\nkind = \"path\"\nbase = \"/srv\"\nroots = [\"a\"]\nresolve = \"lexical\"\n",
     ));
