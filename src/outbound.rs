@@ -3,7 +3,7 @@
 //! addresses only where that was allowed. It must not know what a request is for.
 //!
 //! Which addresses are private is decided here once, on the addresses that the connection is then made to: a name is
-//! resolved for the connection itself ([`addresses`]), so that a second answer of the DNS cannot lead elsewhere.
+//! resolved for the connection itself (`addresses`), so that a second answer of the DNS cannot lead elsewhere.
 
 use std::{sync::Arc, time::Duration};
 
