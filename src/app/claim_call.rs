@@ -96,8 +96,9 @@ impl App {
             let mut tx = self.store.begin().await?;
             let tool = policy.tool(&call.tool);
             let (facts, run) = self.facts_under_locks(tx.as_mut(), &call.key, tool, paths).await?;
-            // What the arguments resolved to depends on neither time nor context.
-            let resolved = judge(&policy, &call, &facts, self.now()).resolved;
+            // What the arguments resolved to depends on neither time nor context; only limits must know it this early.
+            let limited = tool.is_some_and(|tool| !tool.limits.is_empty());
+            let resolved = if limited { judge(&policy, &call, &facts, self.now()).resolved } else { Map::default() };
             let counted = self.locked_limits(tx.as_mut(), tool, &call, &run, &resolved).await?;
             let locked = Locked { run, counted };
             let (approval, now) = self.own_approval(tx.as_mut(), caller, id).await?;
@@ -183,9 +184,14 @@ impl App {
                 return Err(refused.into());
             }
         };
+        let refused = |code: &str, reason: Option<String>| Entry {
+            reason_code: Some(code.to_owned()),
+            reason,
+            ..caller.entry(EventKind::ClaimRefused, now)
+        };
+        let by_policy = |refused: Entry| Entry { policy_version: Some(policy.version().to_string()), ..refused };
         if presented.args.hash() != approval.args_hash {
-            let mut refused = caller.entry(EventKind::ClaimRefused, now);
-            refused.reason_code = Some("args_mismatch".to_owned());
+            let refused = refused("args_mismatch", None);
             tx.append(about(&approval, refused));
             self.deny_for(tx.as_mut(), approval, ServiceDenial::ArgumentsDiffer, now).await?;
             tx.commit().await?;
@@ -197,33 +203,19 @@ impl App {
             return Err(Error::ArgsMismatch);
         }
         if let Some(moved) = kept.moved_path(tool, facts) {
-            let mut refused = caller.entry(EventKind::ClaimRefused, now);
-            refused.reason_code = Some("path_moved".to_owned());
-            refused.reason = Some(moved.clone());
-            tx.append(about(&approval, refused));
-            tx.commit().await?;
-            return Err(Error::PathMoved(moved));
+            let refused = refused("path_moved", Some(moved.clone()));
+            return refuse_claim(tx, &approval, refused, Error::PathMoved(moved)).await;
         }
         if let Some(objection) = self.objection(&approval, judgement, &self.requesters(policy, &locked.run)) {
-            let mut refused = caller.entry(EventKind::ClaimRefused, now);
-            refused.reason_code = Some("policy_changed".to_owned());
-            refused.reason = Some(objection.clone());
-            refused.policy_version = Some(policy.version().to_string());
-            tx.append(about(&approval, refused));
-            tx.commit().await?;
-            return Err(Error::PolicyChanged(objection));
+            let refused = by_policy(refused("policy_changed", Some(objection.clone())));
+            return refuse_claim(tx, &approval, refused, Error::PolicyChanged(objection)).await;
         }
         let over = tool.filter(|_| claimable == Claimable::Now);
         if let Some(limit) = over.and_then(|tool| limit::denying(tool, &locked.counted.tallies)) {
             let objection = format!("the limit `{}` is exceeded", limit.id);
-            let mut refused = caller.entry(EventKind::ClaimRefused, now);
-            refused.reason_code = Some(ReasonCode::Limit.as_str().to_owned());
-            refused.reason = Some(objection.clone());
-            refused.rule = Some(limit.id.clone());
-            refused.policy_version = Some(policy.version().to_string());
-            tx.append(about(&approval, refused));
-            tx.commit().await?;
-            return Err(Error::PolicyChanged(objection));
+            let refused = by_policy(refused(ReasonCode::Limit.as_str(), Some(objection.clone())));
+            let refused = Entry { rule: Some(limit.id.clone()), ..refused };
+            return refuse_claim(tx, &approval, refused, Error::PolicyChanged(objection)).await;
         }
         if let Some(tool) = tool.filter(|tool| claimable == Claimable::Now && !tool.lookups.is_empty()) {
             let Some(found) = lookups else {
@@ -231,12 +223,8 @@ impl App {
                 return Err(StoreError::Contended("the call's lookups were not taken".to_owned()).into());
             };
             if let Some(objection) = lookup_objection(tool, &kept.lookups(), found) {
-                let mut refused = caller.entry(EventKind::ClaimRefused, now);
-                refused.reason_code = Some(objection.code().to_owned());
-                refused.reason = Some(objection.to_string());
-                tx.append(about(&approval, refused));
-                tx.commit().await?;
-                return Err(Error::Lookup(objection));
+                let refused = refused(objection.code(), Some(objection.to_string()));
+                return refuse_claim(tx, &approval, refused, Error::Lookup(objection)).await;
             }
         }
         let (claim, given) = match claimable {
@@ -331,6 +319,13 @@ impl App {
     ) -> Option<String> {
         policy_objection(approval, judgement).or_else(|| self.votes_objection(approval, requesters))
     }
+}
+
+/// Records why a claim is refused that leaves the approval as it is, and refuses it.
+async fn refuse_claim<T>(mut tx: Box<dyn Tx>, approval: &Approval, refused: Entry, error: Error) -> Result<T, Error> {
+    tx.append(about(approval, refused));
+    tx.commit().await?;
+    Err(error)
 }
 
 /// Why today's policy and facts do not stand behind an approval of yesterday's, if they do not. The policy may be the
