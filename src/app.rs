@@ -32,6 +32,8 @@ pub mod confirm;
 pub mod decide_batch;
 pub mod decide_call;
 pub mod decide_many;
+pub mod deny_and_stop;
+pub mod desk;
 mod eligibility;
 pub mod error;
 pub mod expire;
