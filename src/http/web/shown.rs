@@ -152,9 +152,9 @@ pub(super) fn when(at: Timestamp, now: Timestamp) -> Markup {
 
 /// A moment, relative, that the script keeps right.
 pub(super) fn until(at: Timestamp, now: Timestamp) -> Markup {
-    let soon = at.since(now).as_secs() < 600;
+    let left = (at.as_micros() - now.as_micros()) / 1_000_000;
     html! {
-        time.until.soon[soon] datetime=(at) title=(words::moment(at)) data-until=(at.as_micros() / 1_000) {
+        time.until.soon[left < 600] datetime=(at) title=(words::moment(at)) data-left=(left) {
             (words::distance(at, now))
         }
     }
