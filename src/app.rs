@@ -17,7 +17,7 @@ use crate::domain::{
     call::{CallKey, ToolCall},
     canon::path::PathFinding,
     facts::{Facts, RunFacts},
-    identity::{Principal, ReviewerDirectory, ReviewerName},
+    identity::{Credential, Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
     policy::{Policy, Tool},
     run::{Run, RunKey},
@@ -89,7 +89,7 @@ pub struct Caller {
 impl Caller {
     /// The caller as the log names it.
     pub fn actor(&self) -> Actor {
-        Actor { name: self.principal.name().to_string(), via: format!("key:{}", self.principal.key()) }
+        Actor { name: self.principal.name().to_string(), via: self.principal.credential().to_string() }
     }
 
     /// A log entry by this caller.
@@ -210,6 +210,19 @@ impl App {
         entry.detail.insert("labels".to_owned(), new.into_iter().cloned().collect::<Vec<_>>().into());
         let labels = run.labels.union(&tool.labels).cloned().collect();
         Ok(tx.set_labels(run.head(), &labels).await?)
+    }
+
+    /// The moment, read with the locks in hand, when what the caller showed is good still.
+    async fn valid_now(&self, tx: &mut dyn Tx, caller: &Caller) -> Result<Timestamp, Error> {
+        match caller.principal.credential() {
+            Credential::Key(id) => {
+                let key = tx.key(*id).await?;
+                let now = self.now();
+                key.and_then(|key| key.principal_at(now)).map(|_| now).ok_or(Error::KeyRevoked)
+            }
+            // Each was checked on its way in; a chat and an issuer keep no record here.
+            Credential::Session(_) | Credential::Token(_) | Credential::Chat(_) => Ok(self.now()),
+        }
     }
 
     fn salt(&self) -> Result<Salt, Error> {

@@ -106,6 +106,19 @@ pub struct ReviewerSettings {
     pub slack_user: Option<String>,
     /// The person's subject at the sign-in provider.
     pub oidc_subject: Option<String>,
+    /// When the person is away, and who decides instead; all three or none.
+    pub absence: AbsenceSettings,
+}
+
+/// The absence of a reviewer, as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AbsenceSettings {
+    /// From this moment on, RFC 3339.
+    pub from: Option<String>,
+    /// Until this moment, RFC 3339.
+    pub until: Option<String>,
+    /// Who decides instead.
+    pub deputy: Option<String>,
 }
 
 /// `[permits]`.
@@ -254,6 +267,11 @@ impl ReviewerSettings {
             email: section.text("email"),
             slack_user: section.text("slack_user"),
             oidc_subject: section.text("oidc_subject"),
+            absence: AbsenceSettings {
+                from: section.text("absent_from"),
+                until: section.text("absent_until"),
+                deputy: section.text("deputy"),
+            },
         };
         section.finish();
         settings

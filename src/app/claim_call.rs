@@ -171,10 +171,7 @@ impl App {
         now: Timestamp,
     ) -> Result<(Approval, ClaimedCall), Error> {
         let Today { policy, facts, locked, judgement, kept, lookups } = *today;
-        let key = tx.key(caller.principal.key()).await?;
-        if key.and_then(|key| key.principal_at(now)).is_none() {
-            return Err(Error::KeyRevoked);
-        }
+        self.valid_now(tx.as_mut(), caller).await?;
         let tool = policy.tool(&approval.tool);
         let reclaimable = tool.is_some_and(|tool| tool.idempotent);
         let claimable = match approval.claimable(presented.claim.as_ref(), reclaimable, now) {

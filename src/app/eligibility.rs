@@ -62,12 +62,13 @@ impl App {
     pub(super) fn votes_objection(&self, approval: &Approval, requesters: &Requesters) -> Option<String> {
         let requirement = &approval.requirement;
         let stands = |vote: &Vote| {
-            let entry = self.reviewers.get(&vote.reviewer)?;
+            self.reviewers.get(&vote.reviewer)?;
             if !requirement.allow_self_approval && requesters.contains(&vote.reviewer) {
                 return None;
             }
-            let groups = vote.groups.iter().filter(|group| entry.groups.contains(group.as_str())).cloned();
-            Some(Vote { groups: groups.collect(), ..vote.clone() })
+            // A deputy's vote stands when the absence is over.
+            let today = self.reviewers.groups_at(&vote.reviewer, vote.at);
+            Some(Vote { groups: vote.groups.intersection(&today).cloned().collect(), ..vote.clone() })
         };
         let standing: Vec<Vote> = approval.votes().iter().filter_map(stands).collect();
         let met = requirement.is_met_by(&standing, approval.created_at);

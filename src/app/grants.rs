@@ -117,7 +117,7 @@ impl App {
             let key = RunKey { agent: request.agent.clone(), run: request.run.clone() };
             let mut tx = self.store.begin().await?;
             let run = tx.lock_run(&key).await?;
-            let now = self.still_valid(tx.as_mut(), reviewer).await?;
+            let now = self.valid_now(tx.as_mut(), &reviewer.caller).await?;
             if let Some(made) = self.grant_made_before(tx.as_mut(), reviewer, request, now).await? {
                 return Ok(made);
             }
@@ -210,7 +210,7 @@ impl App {
         retrying(|| async {
             let mut tx = self.store.begin().await?;
             let stored = tx.grant(id).await?.filter(|record| sees(reviewer, &record.grant));
-            let now = self.still_valid(tx.as_mut(), reviewer).await?;
+            let now = self.valid_now(tx.as_mut(), &reviewer.caller).await?;
             let grant = stored.ok_or(Error::NotFound)?.grant;
             if grant.revoked.is_some() {
                 return Ok(());
@@ -220,13 +220,6 @@ impl App {
             Ok(tx.commit().await?)
         })
         .await
-    }
-
-    /// Now, read with locks in hand, when the reviewer's key is valid still.
-    async fn still_valid(&self, tx: &mut dyn Tx, reviewer: &ReviewerCaller) -> Result<Timestamp, Error> {
-        let key = tx.key(reviewer.caller.principal.key()).await?;
-        let now = self.now();
-        key.and_then(|key| key.principal_at(now)).map(|_| now).ok_or(Error::KeyRevoked)
     }
 
     /// Makes a grant that was checked.
@@ -431,8 +424,8 @@ impl App {
 
     /// A reviewer as the maker of grants for this run; `None` when there is none of this name.
     fn maker(&self, name: &ReviewerName, policy: &Policy, run: &Run) -> Option<Maker> {
-        let entry = self.reviewers.get(name)?;
-        let groups = entry.groups.iter().map(ToString::to_string).collect();
+        self.reviewers.get(name)?;
+        let groups = self.reviewers.groups_at(name, self.now());
         Some(Maker { groups, asks: self.requesters(policy, run).contains(name) })
     }
 }

@@ -420,12 +420,8 @@ impl App {
     ) -> Result<(Approval, Timestamp), Error> {
         let stored = tx.approval(id).await?;
         // Read with the lock in hand, like everything that must hold at the moment of the vote.
-        let key = tx.key(reviewer.caller.principal.key()).await?;
-        let now = self.now();
+        let now = self.valid_now(tx, &reviewer.caller).await?;
         let stored = stored.filter(|approval| self.sees(reviewer, approval, now));
-        if key.and_then(|key| key.principal_at(now)).is_none() {
-            return Err(Error::KeyRevoked);
-        }
         Ok((self.with_time_recorded(tx, stored.ok_or(Error::NotFound)?, now).await?, now))
     }
 

@@ -286,16 +286,6 @@ impl App {
         run.requests.push(self.keep_trusted_text(tx, text).await?);
         Ok(())
     }
-
-    /// The moment, read with the locks in hand, when the caller's key is still good at it.
-    pub(super) async fn valid_now(&self, tx: &mut dyn Tx, caller: &Caller) -> Result<Timestamp, Error> {
-        let key = tx.key(caller.principal.key()).await?;
-        let now = self.now();
-        if key.and_then(|key| key.principal_at(now)).is_none() {
-            return Err(Error::KeyRevoked);
-        }
-        Ok(now)
-    }
 }
 
 /// An agent that the caller does not write for has no runs, for all the caller knows.

@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
-    ids::{InvalidName, KeyId, Name, NameKind},
+    ids::{InvalidName, KeyId, Name, NameKind, SessionId},
     time::Timestamp,
 };
 
 mod directory;
 
-pub use directory::{DirectoryFault, Reviewer, ReviewerDirectory, ReviewerEntry};
+pub use directory::{Absence, DirectoryFault, Reviewer, ReviewerDirectory, ReviewerEntry};
 
 /// Marks the id of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +24,10 @@ pub enum OfReviewer {}
 /// Marks the name of a group of reviewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OfGroup {}
+
+/// Marks the name of a channel to reviewers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OfChannel {}
 
 /// Marks the name a key was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +48,11 @@ impl NameKind for OfGroup {
     const PUNCTUATION: &'static str = "_.:@-";
 }
 
+impl NameKind for OfChannel {
+    const WHAT: &'static str = "channel's name";
+    const PUNCTUATION: &'static str = "_.-";
+}
+
 impl NameKind for OfHolder {
     const WHAT: &'static str = "key's name";
     const PUNCTUATION: &'static str = "_.:@-";
@@ -55,6 +64,8 @@ pub type AgentId = Name<OfAgent>;
 pub type ReviewerName = Name<OfReviewer>;
 /// A group of reviewers, as policies name it.
 pub type GroupName = Name<OfGroup>;
+/// A way to reviewers: the name of one entry of `[channels]`.
+pub type ChannelName = Name<OfChannel>;
 /// Whom a key was made for, whatever its roles.
 pub type HolderName = Name<OfHolder>;
 
@@ -294,7 +305,7 @@ impl KeyRecord {
     pub fn principal_at(&self, now: Timestamp) -> Option<Principal> {
         match self.state_at(now) {
             KeyState::Active => Some(Principal {
-                key: self.id,
+                credential: Credential::Key(self.id),
                 name: self.name.clone(),
                 roles: self.roles.clone(),
                 agents: self.agents.clone(),
@@ -319,19 +330,60 @@ impl fmt::Debug for KeyRecord {
     }
 }
 
-/// Who calls, as a valid key says it. There is no other way to come by one than [`KeyRecord::principal_at`].
+/// How somebody showed who he is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Credential {
+    /// By an API key.
+    Key(KeyId),
+    /// By a session that a sign-in or a personal link opened.
+    Session(SessionId),
+    /// By a token of the configured issuer; this is its subject.
+    Token(String),
+    /// By an account of a chat whose requests are signed.
+    Chat(ChannelName),
+}
+
+/// As the audit log names it: `key:key_...`, `session:ses_...`, `jwt:<subject>`, `chat:<channel>`.
+impl fmt::Display for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(id) => write!(f, "key:{id}"),
+            Self::Session(id) => write!(f, "session:{id}"),
+            Self::Token(subject) => write!(f, "jwt:{subject}"),
+            Self::Chat(channel) => write!(f, "chat:{channel}"),
+        }
+    }
+}
+
+/// Who calls, as a valid credential says it: made by [`KeyRecord::principal_at`], or for a reviewer whom something else
+/// than a key identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    key: KeyId,
+    credential: Credential,
     name: HolderName,
     roles: Roles,
     agents: BTreeSet<AgentId>,
 }
 
 impl Principal {
-    /// The record of the key that was shown.
-    pub fn key(&self) -> KeyId {
-        self.key
+    /// A reviewer who was identified by a session or a chat.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyFault::MixedRoles`] when the roles are also those of one who proposes calls.
+    pub fn of_reviewer(
+        reviewer: &Reviewer,
+        credential: Credential,
+        others: impl IntoIterator<Item = Role>,
+    ) -> Result<Self, KeyFault> {
+        let roles = Roles::new(others.into_iter().chain([Role::Reviewer]))?;
+        let name = HolderName::parse(reviewer.name.as_str())?;
+        Ok(Self { credential, name, roles, agents: BTreeSet::new() })
+    }
+
+    /// What was shown.
+    pub fn credential(&self) -> &Credential {
+        &self.credential
     }
 
     /// Whom the key is for.

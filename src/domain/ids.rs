@@ -41,6 +41,14 @@ pub enum OfBatch {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OfGrant {}
 
+/// Marks the id of a message to people or stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OfNotice {}
+
+/// Marks the id of a signed-in person's session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OfSession {}
+
 /// Marks the id of an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OfKey {}
@@ -77,6 +85,14 @@ impl IdKind for OfKey {
     const PREFIX: &'static str = "key_";
 }
 
+impl IdKind for OfNotice {
+    const PREFIX: &'static str = "msg_";
+}
+
+impl IdKind for OfSession {
+    const PREFIX: &'static str = "ses_";
+}
+
 impl NameKind for OfClaim {
     const WHAT: &'static str = "claim id";
     const PUNCTUATION: &'static str = "_.:-";
@@ -100,6 +116,10 @@ pub type ApprovalId = Id<OfApproval>;
 pub type BatchId = Id<OfBatch>;
 /// A grant: `gra_` and a UUIDv7.
 pub type GrantId = Id<OfGrant>;
+/// A message to people or stacks: `msg_` and a UUIDv7.
+pub type NoticeId = Id<OfNotice>;
+/// A signed-in person's session, never the secret that opens it: `ses_` and a UUIDv7.
+pub type SessionId = Id<OfSession>;
 /// An API key's record, never the key itself: `key_` and a UUIDv7.
 pub type KeyId = Id<OfKey>;
 /// The right to execute one approved call, chosen by the caller so that a lost answer can be asked for again, or by the

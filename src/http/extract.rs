@@ -157,7 +157,7 @@ fn authenticated(parts: &Parts, state: &HttpState) -> Result<Caller, Refusal> {
             let _ = scope.actor.set(principal.name().to_string());
             if let Some(rates) = &state.rates {
                 rates
-                    .count(principal.key())
+                    .count(principal.credential())
                     .map_err(|retry_after| Refusal::too_many(scope.is_about_a_call(), retry_after))?;
             }
             Ok(Caller { principal, request_id: scope.id.clone() })
@@ -171,8 +171,8 @@ async fn reviewer(parts: &Parts, state: &HttpState, caller: Caller, needed: &'st
         return Err(wrong_role(parts, state, &caller, Problem::wrong_role(needed)).await);
     };
     match state.app.reviewers().get(&name) {
-        Some(entry) => {
-            let groups = entry.groups.iter().map(ToString::to_string).collect();
+        Some(_) => {
+            let groups = state.app.reviewers().groups_at(&name, state.app.now());
             Ok(Reviewer(ReviewerCaller { caller, name, groups }))
         }
         None => Err(wrong_role(parts, state, &caller, Problem::no_such_reviewer(name.as_str())).await),

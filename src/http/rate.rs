@@ -1,4 +1,4 @@
-//! How many requests a second one key may send, by the generic cell rate algorithm of `governor` on the service's clock.
+//! How many requests a second one caller may send, by the generic cell rate algorithm of `governor` on the service's clock.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -9,16 +9,16 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 
-use crate::{app::App, domain::ids::KeyId};
+use crate::{app::App, domain::identity::Credential};
 
-/// The limit of every key, each with a count of its own. A burst of one second's worth is admitted.
+/// The limit of every caller, each with a count of its own. A burst of one second's worth is admitted.
 pub(super) struct Rates {
-    limiter: RateLimiter<KeyId, HashMapStateStore<KeyId>, AppClock, NoOpMiddleware<Duration>>,
+    limiter: RateLimiter<Credential, HashMapStateStore<Credential>, AppClock, NoOpMiddleware<Duration>>,
     clock: AppClock,
 }
 
 impl Rates {
-    /// `per_second` requests of each key.
+    /// `per_second` requests of each caller.
     pub(super) fn new(per_second: NonZeroU32, app: Arc<App>) -> Self {
         let clock = AppClock(app);
         let limiter = RateLimiter::new(Quota::per_second(per_second), HashMapStateStore::default(), clock.clone());
@@ -29,8 +29,8 @@ impl Rates {
     ///
     /// # Errors
     /// After how many whole seconds the next one is admitted, when this one is too many.
-    pub(super) fn count(&self, key: KeyId) -> Result<(), u64> {
-        self.limiter.check_key(&key).map_err(|not_until| {
+    pub(super) fn count(&self, caller: &Credential) -> Result<(), u64> {
+        self.limiter.check_key(caller).map_err(|not_until| {
             let wait = not_until.earliest_possible().duration_since(self.clock.now());
             Duration::from(wait).as_secs() + 1
         })

@@ -14,10 +14,11 @@ use crate::{
         checkpoint::CheckpointKey,
         permit::{PublicKey, SealKey, SigningKey},
     },
-    config::{Config, ConfigFault, Draft, ReviewerSettings, Secret, SecretSource},
+    config::{AbsenceSettings, Config, ConfigFault, Draft, ReviewerSettings, Secret, SecretSource},
     domain::{
-        identity::{GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName},
+        identity::{Absence, GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName},
         policy::{Fault, Loaded, Policy, Severity, SourceFile},
+        time::Timestamp,
     },
     outbound::Credentials,
     worker::policy_reload::PolicySource,
@@ -277,7 +278,38 @@ fn entry(settings: &ReviewerSettings, faults: &mut Vec<ConfigFault>) -> Option<R
         email: settings.email.clone(),
         slack_user: settings.slack_user.clone(),
         oidc_subject: settings.oidc_subject.clone(),
+        absence: absence(settings, faults),
     })
+}
+
+/// The absence of a reviewer, where it is written whole.
+fn absence(settings: &ReviewerSettings, faults: &mut Vec<ConfigFault>) -> Option<Absence> {
+    let place = |key: &str| format!("reviewers.{}.{key}", settings.name);
+    let AbsenceSettings { from, until, deputy } = &settings.absence;
+    let (from, until, deputy) = match (from, until, deputy) {
+        (None, None, None) => return None,
+        (Some(from), Some(until), Some(deputy)) => (from, until, deputy),
+        (Some(_), _, _) | (_, Some(_), _) | (_, _, Some(_)) => {
+            let message = "is half an absence: it takes absent_from, absent_until and deputy";
+            faults.push(ConfigFault::new(place("deputy"), message, "write all three, or none"));
+            return None;
+        }
+    };
+    let mut moment = |key: &str, text: &str| {
+        let moment = Timestamp::parse_rfc3339(text);
+        if moment.is_none() {
+            faults.push(ConfigFault::new(place(key), "is no moment", "write it like 2026-12-24T18:00:00Z"));
+        }
+        moment
+    };
+    let (from, until) = (moment("absent_from", from), moment("absent_until", until));
+    match ReviewerName::parse(deputy) {
+        Ok(deputy) => Some(Absence { from: from?, until: until?, deputy }),
+        Err(error) => {
+            faults.push(ConfigFault::new(place("deputy"), format!("is {error}"), "name another reviewer"));
+            None
+        }
+    }
 }
 
 fn permit_keys(config: &Config, faults: &mut Vec<ConfigFault>) -> PermitKeys {

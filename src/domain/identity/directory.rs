@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::domain::identity::{GroupName, ReviewerName};
+use crate::domain::{
+    identity::{GroupName, ReviewerName},
+    time::Timestamp,
+};
 
 /// One entry of `[reviewers]` as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,26 @@ pub struct ReviewerEntry {
     pub slack_user: Option<String>,
     /// The person's subject at the sign-in provider.
     pub oidc_subject: Option<String>,
+    /// When somebody else stands in.
+    pub absence: Option<Absence>,
+}
+
+/// A time in which a deputy may decide what an absent person could, as well as what is his own to decide. A deputy who
+/// is absent himself is not replaced by his: there are no chains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absence {
+    /// From then on.
+    pub from: Timestamp,
+    /// Until then, which is no part of it.
+    pub until: Timestamp,
+    /// Who stands in.
+    pub deputy: ReviewerName,
+}
+
+impl Absence {
+    fn covers(&self, now: Timestamp) -> bool {
+        self.from <= now && now < self.until
+    }
 }
 
 /// A person who may decide, out of a [`ReviewerDirectory`].
@@ -60,6 +83,14 @@ pub enum DirectoryFault {
         /// The identity as the second entry writes it.
         value: String,
     },
+    /// A deputy who is no other reviewer, or a time without length.
+    #[error("the absence of reviewer {name} {problem}")]
+    InvalidAbsence {
+        /// The entry.
+        name: ReviewerName,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A field that is there but names nobody.
     #[error("{field} of reviewer {name} {problem}")]
     InvalidIdentity {
@@ -78,6 +109,7 @@ impl DirectoryFault {
         match self {
             Self::SharedIdentity { second, field, .. } => (second, field),
             Self::InvalidIdentity { name, field, .. } => (name, field),
+            Self::InvalidAbsence { name, .. } => (name, "deputy"),
         }
     }
 }
@@ -125,7 +157,36 @@ impl ReviewerDirectory {
             }
             directory.by_name.insert(entry.name.clone(), entry);
         }
+        for entry in directory.by_name.values() {
+            let Some(absence) = &entry.absence else { continue };
+            let problem = if absence.deputy == entry.name {
+                "names the person as the own deputy"
+            } else if !directory.by_name.contains_key(&absence.deputy) {
+                "names a deputy who is no reviewer"
+            } else if absence.from >= absence.until {
+                "ends before it begins"
+            } else {
+                continue;
+            };
+            faults.push(DirectoryFault::InvalidAbsence { name: entry.name.clone(), problem });
+        }
         if faults.is_empty() { Ok(directory) } else { Err(faults) }
+    }
+
+    /// The groups somebody may decide for at `now`: the own ones, and those of everybody whose deputy he is then. None
+    /// for who is no entry.
+    pub fn groups_at(&self, name: &ReviewerName, now: Timestamp) -> BTreeSet<String> {
+        let Some(own) = self.by_name.get(name) else { return BTreeSet::new() };
+        let deputized = self.by_name.values().filter(|entry| {
+            entry.absence.as_ref().is_some_and(|absence| absence.deputy == *name && absence.covers(now))
+        });
+        deputized.chain([own]).flat_map(|entry| &entry.groups).map(ToString::to_string).collect()
+    }
+
+    /// Who is told at `now` what concerns `reviewer`: the person, or the deputy of one who is absent.
+    pub fn reached_at<'a>(&'a self, reviewer: &'a Reviewer, now: Timestamp) -> &'a Reviewer {
+        let absence = reviewer.absence.as_ref().filter(|absence| absence.covers(now));
+        absence.and_then(|absence| self.by_name.get(&absence.deputy)).unwrap_or(reviewer)
     }
 
     /// The entry of this name, byte for byte.

@@ -49,7 +49,8 @@ async fn an_entry_says_who_asked_what_was_decided_and_why() {
         let decision = allowed(world.ask(&request).await.unwrap()).decision;
         let entry = world.entries_of(EventKind::Decision).await.remove(0).entry;
         assert_eq!(entry.actor.name, "billing-bot");
-        assert_eq!(entry.actor.via, format!("key:{}", world.bot.principal.key()));
+        assert!(entry.actor.via.starts_with("key:key_"));
+        assert_eq!(entry.actor.via, world.bot.principal.credential().to_string());
         assert_eq!(entry.request_id.as_deref(), Some("req-billing-bot"));
         assert_eq!(entry.call, Some(request.call.key));
         assert_eq!(entry.decision, Some(decision));

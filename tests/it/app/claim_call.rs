@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::support::{
     clock::START,
-    world::{LEASE, POLICY, Setup, arguments, on_each_engine, on_each_engine_with},
+    world::{LEASE, POLICY, Setup, arguments, on_each_engine, on_each_engine_with, shown_key},
 };
 
 fn email() -> Value {
@@ -192,7 +192,7 @@ async fn another_agents_approval_does_not_exist() {
 async fn a_revoked_key_claims_nothing_though_an_instance_still_knows_it() {
     on_each_engine(|world| async move {
         let (request, approval) = world.approved("send_email", email()).await;
-        let key = world.bot.principal.key();
+        let key = shown_key(&world.bot);
         keys::revoke_key(&world.store, &Actor::service(), key, world.app.now()).await.unwrap();
         assert_eq!(world.claim(&approval, &request.call.args, None).await, Err(Error::KeyRevoked));
         let mut claiming = request.clone();

@@ -9,7 +9,11 @@ use countersign::{
 };
 use uuid::Uuid;
 
-use crate::support::{clock::START, store::next_known, world::on_each_engine};
+use crate::support::{
+    clock::START,
+    store::next_known,
+    world::{on_each_engine, shown_key},
+};
 
 #[tokio::test]
 async fn a_new_key_is_logged_by_name_and_role_and_never_by_its_hash() {
@@ -32,7 +36,7 @@ async fn a_new_key_is_logged_by_name_and_role_and_never_by_its_hash() {
 async fn a_key_is_revoked_once_and_everybody_is_told() {
     on_each_engine(|world| async move {
         let mut changes = world.store.changes();
-        let key = world.bot.principal.key();
+        let key = shown_key(&world.bot);
         let operator = Actor { name: "root".to_owned(), via: "cli".to_owned() };
         keys::revoke_key(&world.store, &operator, key, START).await.unwrap();
         assert_eq!(next_known(&mut changes).await, Change::Keys);

@@ -20,7 +20,10 @@ use uuid::Uuid;
 
 use crate::support::{
     clock::START,
-    world::{LEASE, POLICY, Setup, TTL, World, allowed, decision, held, on_each_engine, on_each_engine_with, refused},
+    world::{
+        LEASE, POLICY, Setup, TTL, World, allowed, decision, held, on_each_engine, on_each_engine_with, refused,
+        shown_key,
+    },
 };
 
 fn email() -> Value {
@@ -217,7 +220,7 @@ async fn a_list_shows_what_the_reviewer_may_see_newest_first_and_page_by_page() 
 async fn a_revoked_key_decides_nothing_though_an_instance_still_knows_it() {
     on_each_engine(|world| async move {
         let (_, approval) = world.hold("send_email", email()).await;
-        let key = world.bo.caller.principal.key();
+        let key = shown_key(&world.bo.caller);
         keys::revoke_key(&world.store, &Actor::service(), key, START).await.unwrap();
         assert_eq!(world.approve(&world.bo, &approval).await, Err(Error::KeyRevoked));
         assert_eq!(world.deny(&world.bo, &approval, None).await, Err(Error::KeyRevoked));

@@ -55,6 +55,7 @@ fn voters(groups: &[&[&str]]) -> Voters {
         email: None,
         slack_user: None,
         oidc_subject: None,
+        absence: None,
     });
     Voters::of(&ReviewerDirectory::new(entries).unwrap())
 }

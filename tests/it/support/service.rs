@@ -348,6 +348,7 @@ pub(crate) fn reviewer(name: &str, groups: &[&str]) -> ReviewerEntry {
         email: None,
         slack_user: None,
         oidc_subject: None,
+        absence: None,
     }
 }
 

@@ -33,8 +33,8 @@ use countersign::{
         },
         call::{Arguments, CallKey, ToolCall},
         identity::{
-            AgentId, GroupName, HolderName, KeyParts, KeyRecord, ReviewerDirectory, ReviewerEntry, ReviewerName, Role,
-            Roles,
+            AgentId, Credential, GroupName, HolderName, KeyParts, KeyRecord, ReviewerDirectory, ReviewerEntry,
+            ReviewerName, Role, Roles,
         },
         ids::{ClaimId, KeyId, RunId, ToolUseId},
         policy::{Policy, SourceFile},
@@ -253,6 +253,14 @@ fn reviewer(name: &str, directory: &ReviewerDirectory) -> ReviewerCaller {
 }
 
 /// The files of a policy that consists of this text.
+/// The key that a caller showed.
+pub(crate) fn shown_key(caller: &Caller) -> KeyId {
+    match caller.principal.credential() {
+        Credential::Key(id) => *id,
+        other => panic!("{other} is no key"),
+    }
+}
+
 pub(crate) fn files(policy: &str) -> Vec<SourceFile> {
     vec![SourceFile { path: "policy.toml".to_owned(), text: policy.to_owned() }]
 }
@@ -330,6 +338,7 @@ impl World {
             email: None,
             slack_user: None,
             oidc_subject: None,
+            absence: None,
         });
         let reviewers = ReviewerDirectory::new(entries).unwrap();
         let signer = PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[1; 32]).unwrap(), vec![]);

@@ -29,6 +29,7 @@ fn entry(name: &str) -> ReviewerEntry {
         email: Some(format!("{name}@acme.example")),
         slack_user: Some(format!("T01/U{name}")),
         oidc_subject: Some(format!("auth0|{name}")),
+        absence: None,
     }
 }
 

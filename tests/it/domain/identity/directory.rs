@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::identity::{DirectoryFault, GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName};
+use countersign::domain::{
+    identity::{Absence, DirectoryFault, GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName},
+    time::Timestamp,
+};
 
 fn entry(name: &str, groups: &[&str]) -> ReviewerEntry {
     ReviewerEntry {
@@ -11,6 +14,7 @@ fn entry(name: &str, groups: &[&str]) -> ReviewerEntry {
         email: None,
         slack_user: None,
         oidc_subject: None,
+        absence: None,
     }
 }
 
@@ -26,7 +30,7 @@ fn shared(entries: impl IntoIterator<Item = ReviewerEntry>) -> Vec<(String, Stri
             DirectoryFault::SharedIdentity { first, second, field, .. } => {
                 (first.to_string(), second.to_string(), field)
             }
-            DirectoryFault::InvalidIdentity { .. } => panic!("{fault}"),
+            DirectoryFault::InvalidIdentity { .. } | DirectoryFault::InvalidAbsence { .. } => panic!("{fault}"),
         })
         .collect()
 }
@@ -46,6 +50,54 @@ fn members_of_a_group_are_those_who_name_it() {
     assert!(names("").is_empty());
 }
 
+fn away(name: &str, groups: &[&str], deputy: &str) -> ReviewerEntry {
+    let deputy = ReviewerName::parse(deputy).unwrap();
+    let absence = Absence { from: Timestamp::from_micros(10), until: Timestamp::from_micros(20), deputy };
+    ReviewerEntry { absence: Some(absence), ..entry(name, groups) }
+}
+
+#[test]
+fn a_deputy_has_the_groups_of_an_absent_person_as_long_as_the_absence_lasts() {
+    let directory = ReviewerDirectory::new([away("ana", &["finance"], "ben"), entry("ben", &["support"])]).unwrap();
+    let ben = ReviewerName::parse("ben").unwrap();
+    let groups = |at| directory.groups_at(&ben, Timestamp::from_micros(at)).into_iter().collect::<Vec<_>>();
+    assert_eq!(groups(9), ["support"]);
+    assert_eq!(groups(10), ["finance", "support"]);
+    assert_eq!(groups(19), ["finance", "support"]);
+    assert_eq!(groups(20), ["support"]);
+    let ana = directory.get(&ReviewerName::parse("ana").unwrap()).unwrap();
+    assert_eq!(directory.reached_at(ana, Timestamp::from_micros(10)).name, ben);
+    assert_eq!(directory.reached_at(ana, Timestamp::from_micros(20)).name, ana.name);
+}
+
+#[test]
+fn deputies_make_no_chain() {
+    let entries = [away("ana", &["finance"], "ben"), away("ben", &["support"], "cleo"), entry("cleo", &[])];
+    let directory = ReviewerDirectory::new(entries).unwrap();
+    let cleo = ReviewerName::parse("cleo").unwrap();
+    let groups = directory.groups_at(&cleo, Timestamp::from_micros(15));
+    assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["support"]);
+}
+
+#[test]
+fn an_absence_needs_another_reviewer_and_a_length() {
+    let backwards = {
+        let entry = away("cleo", &[], "ana");
+        let absence = entry.absence.clone().map(|absence| Absence { until: absence.from, ..absence });
+        ReviewerEntry { absence, ..entry }
+    };
+    let faults = ReviewerDirectory::new([away("ana", &[], "ana"), away("ben", &[], "nobody"), backwards]).unwrap_err();
+    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "the absence of reviewer ana names the person as the own deputy",
+            "the absence of reviewer ben names a deputy who is no reviewer",
+            "the absence of reviewer cleo ends before it begins",
+        ]
+    );
+}
+
 #[test]
 fn no_entries_make_an_empty_directory() {
     assert!(ReviewerDirectory::new([]).unwrap().is_empty());
@@ -57,6 +109,7 @@ fn a_person_is_found_by_every_identity_in_any_case() {
         email: Some("Ana@Acme.example".to_owned()),
         slack_user: Some("U0123ABCD".to_owned()),
         oidc_subject: Some("auth0|ana".to_owned()),
+        absence: None,
         ..entry("ana", &[])
     };
     let directory = ReviewerDirectory::new([ana.clone()]).unwrap();

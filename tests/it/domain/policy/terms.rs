@@ -50,6 +50,7 @@ fn people(of: &[(&str, &[&str])]) -> ReviewerDirectory {
         email: Some(format!("{name}@acme.example")),
         slack_user: None,
         oidc_subject: None,
+        absence: None,
     });
     ReviewerDirectory::new(entries).unwrap()
 }
