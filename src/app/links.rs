@@ -148,7 +148,8 @@ impl App {
                     if !self.links_open(&approval.requirement) {
                         return Ok(FollowedLink::TakesSignIn(id));
                     }
-                    if held.is_some_and(|held| held.scope == SessionScope::Everything && held.reviewer == link.reviewer) {
+                    if held.is_some_and(|held| held.scope == SessionScope::Everything && held.reviewer == link.reviewer)
+                    {
                         return Ok(FollowedLink::NotNeeded(id));
                     }
                     SignInMethod::Link
@@ -188,4 +189,3 @@ impl App {
         }
     }
 }
-

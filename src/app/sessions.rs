@@ -198,7 +198,10 @@ impl App {
     }
 
     /// 32 random bytes that somebody is to hold.
-    pub(super) fn secret(&self) -> Result<Secret, Error> {
+    ///
+    /// # Errors
+    /// When there are none to be had.
+    pub fn secret(&self) -> Result<Secret, Error> {
         let mut bytes = [0; 32];
         self.entropy.fill(&mut bytes)?;
         Ok(Secret::new(bytes))

@@ -122,5 +122,8 @@ pub(super) fn is_from_here(headers: &HeaderMap, public_url: &str) -> bool {
 pub(super) fn is_local_page(text: &str) -> bool {
     const LONGEST: usize = 1_024;
     let below = text.strip_prefix("/review").is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-    below && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') && !text.contains("//")
+    below
+        && text.len() <= LONGEST
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        && !text.contains("//")
 }

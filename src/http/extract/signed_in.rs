@@ -74,7 +74,7 @@ impl FromRequestParts<HttpState> for SignedIn {
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<HttpState> for SignedForm<T> {
+impl<T: DeserializeOwned + Send> FromRequest<HttpState> for SignedForm<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, state: &HttpState) -> Result<Self, Response> {
@@ -119,7 +119,9 @@ pub(in crate::http) async fn read_form<T: DeserializeOwned>(
     }
     let bytes = match Bytes::from_request(request, state).await {
         Ok(bytes) => bytes,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(refused(Apology::TooLarge)),
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            return Err(refused(Apology::TooLarge));
+        }
         Err(_) => return Err(refused(Apology::NotAForm)),
     };
     let (mut tokens, mut rest) = (Vec::new(), form_urlencoded::Serializer::new(String::new()));

@@ -54,7 +54,8 @@ pub(super) async fn show(State(state): State<HttpState>, request: Request) -> Re
 pub(super) async fn follow(State(state): State<HttpState>, request: Request) -> Result<Response, Response> {
     let (mut parts, body) = request.into_parts();
     let scope = scope(&parts)?;
-    let link = PathText::from_request_parts(&mut parts, &state).await.ok().and_then(|PathText(text)| Secret::parse(&text));
+    let link =
+        PathText::from_request_parts(&mut parts, &state).await.ok().and_then(|PathText(text)| Secret::parse(&text));
     let link = link.ok_or_else(|| apology(&scope, Apology::NotFound))?;
     let public_url = &state.settings.public_url;
     let browser = Cookie::SignIn.secret(&parts.headers, public_url);
@@ -88,7 +89,11 @@ pub(super) async fn follow(State(state): State<HttpState>, request: Request) -> 
 }
 
 /// What this browser holds before a session; something new when it holds nothing.
-pub(super) fn browser_of(headers: &HeaderMap, state: &HttpState, app: &App) -> Result<Secret, crate::app::error::Error> {
+pub(super) fn browser_of(
+    headers: &HeaderMap,
+    state: &HttpState,
+    app: &App,
+) -> Result<Secret, crate::app::error::Error> {
     match Cookie::SignIn.secret(headers, &state.settings.public_url) {
         Some(held) => Ok(held),
         None => app.secret(),

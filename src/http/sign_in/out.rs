@@ -1,7 +1,7 @@
 //! `/logout`, and the taking back of one's own sessions at other browsers.
 
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::{FromRequest as _, FromRequestParts as _, Request, State},
     http::header,
     response::Response,
 };
@@ -30,7 +30,7 @@ pub(super) async fn sign_out(State(state): State<HttpState>, request: Request) -
     let (parts, body) = request.into_parts();
     let scope = scope(&parts)?;
     let request = Request::from_parts(parts, body);
-    let SignedForm { signed_in, form: Click {} } = axum::extract::FromRequest::from_request(request, &state).await?;
+    let SignedForm { signed_in, form: Click {} } = SignedForm::<Click>::from_request(request, &state).await?;
     let SignedIn { reviewer, session, .. } = signed_in;
     state.app.revoke_session(&reviewer, session.id).await.map_err(|error| page::of_error(&scope, error))?;
     Ok(gone(&state))
@@ -42,7 +42,7 @@ pub(super) async fn revoke(State(state): State<HttpState>, request: Request) -> 
     let scope = scope(&parts)?;
     let id = PathText::from_request_parts(&mut parts, &state).await.ok();
     let request = Request::from_parts(parts, body);
-    let SignedForm { signed_in, form: Click {} } = axum::extract::FromRequest::from_request(request, &state).await?;
+    let SignedForm { signed_in, form: Click {} } = SignedForm::<Click>::from_request(request, &state).await?;
     let SignedIn { reviewer, session, .. } = signed_in;
     let id = id.and_then(|PathText(text)| SessionId::parse(&text).ok());
     let id = id.ok_or_else(|| apology(&scope, Apology::NotFound))?;

@@ -75,24 +75,20 @@ pub(super) async fn insert(
         .await
         .map_err(store_error)?;
     let SessionRecord { session, hash, revoked_at } = record;
-    sqlx::query(concat!(
-        "insert into sessions (",
-        columns!(),
-        ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-    ))
-    .bind(session.id.to_string())
-    .bind(hash.as_slice())
-    .bind(session.reviewer.as_str())
-    .bind(session.method.as_str())
-    .bind(session.scope.approval().map(|id| id.to_string()))
-    .bind(session.authenticated_at.as_micros())
-    .bind(session.opened_at.as_micros())
-    .bind(session.last_seen_at.as_micros())
-    .bind(session.ends_at.as_micros())
-    .bind(revoked_at.map(Timestamp::as_micros))
-    .execute(connection)
-    .await
-    .map_err(store_error)?;
+    sqlx::query(concat!("insert into sessions (", columns!(), ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"))
+        .bind(session.id.to_string())
+        .bind(hash.as_slice())
+        .bind(session.reviewer.as_str())
+        .bind(session.method.as_str())
+        .bind(session.scope.approval().map(|id| id.to_string()))
+        .bind(session.authenticated_at.as_micros())
+        .bind(session.opened_at.as_micros())
+        .bind(session.last_seen_at.as_micros())
+        .bind(session.ends_at.as_micros())
+        .bind(revoked_at.map(Timestamp::as_micros))
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
     Ok(())
 }
 
@@ -119,7 +115,11 @@ pub(super) async fn revoke(connection: &mut PgConnection, id: SessionId, now: Ti
 }
 
 /// Stores a new link, and forgets those that were over by `forget`.
-pub(super) async fn insert_link(connection: &mut PgConnection, link: &Link, forget: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn insert_link(
+    connection: &mut PgConnection,
+    link: &Link,
+    forget: Timestamp,
+) -> Result<(), StoreError> {
     sqlx::query("delete from links where expires_at < $1")
         .bind(forget.as_micros())
         .execute(&mut *connection)

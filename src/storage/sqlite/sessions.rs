@@ -53,7 +53,10 @@ pub(super) async fn of_reviewer(
 }
 
 /// One session.
-pub(super) async fn by_id(connection: &mut SqliteConnection, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+pub(super) async fn by_id(
+    connection: &mut SqliteConnection,
+    id: SessionId,
+) -> Result<Option<SessionRecord>, StoreError> {
     sqlx::query_as::<_, SessionRow>(concat!("select ", columns!(), " from sessions where id = $1"))
         .bind(id.to_string())
         .fetch_optional(connection)
@@ -75,24 +78,20 @@ pub(super) async fn insert(
         .await
         .map_err(store_error)?;
     let SessionRecord { session, hash, revoked_at } = record;
-    sqlx::query(concat!(
-        "insert into sessions (",
-        columns!(),
-        ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-    ))
-    .bind(session.id.to_string())
-    .bind(hash.as_slice())
-    .bind(session.reviewer.as_str())
-    .bind(session.method.as_str())
-    .bind(session.scope.approval().map(|id| id.to_string()))
-    .bind(session.authenticated_at.as_micros())
-    .bind(session.opened_at.as_micros())
-    .bind(session.last_seen_at.as_micros())
-    .bind(session.ends_at.as_micros())
-    .bind(revoked_at.map(Timestamp::as_micros))
-    .execute(connection)
-    .await
-    .map_err(store_error)?;
+    sqlx::query(concat!("insert into sessions (", columns!(), ") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"))
+        .bind(session.id.to_string())
+        .bind(hash.as_slice())
+        .bind(session.reviewer.as_str())
+        .bind(session.method.as_str())
+        .bind(session.scope.approval().map(|id| id.to_string()))
+        .bind(session.authenticated_at.as_micros())
+        .bind(session.opened_at.as_micros())
+        .bind(session.last_seen_at.as_micros())
+        .bind(session.ends_at.as_micros())
+        .bind(revoked_at.map(Timestamp::as_micros))
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
     Ok(())
 }
 
@@ -108,7 +107,11 @@ pub(super) async fn seen(connection: &mut SqliteConnection, id: SessionId, now: 
 }
 
 /// Takes a session back; `false` when there is nothing to take back.
-pub(super) async fn revoke(connection: &mut SqliteConnection, id: SessionId, now: Timestamp) -> Result<bool, StoreError> {
+pub(super) async fn revoke(
+    connection: &mut SqliteConnection,
+    id: SessionId,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
     let revoked = sqlx::query("update sessions set revoked_at = $2 where id = $1 and revoked_at is null")
         .bind(id.to_string())
         .bind(now.as_micros())
@@ -119,7 +122,11 @@ pub(super) async fn revoke(connection: &mut SqliteConnection, id: SessionId, now
 }
 
 /// Stores a new link, and forgets those that were over by `forget`.
-pub(super) async fn insert_link(connection: &mut SqliteConnection, link: &Link, forget: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn insert_link(
+    connection: &mut SqliteConnection,
+    link: &Link,
+    forget: Timestamp,
+) -> Result<(), StoreError> {
     sqlx::query("delete from links where expires_at < $1")
         .bind(forget.as_micros())
         .execute(&mut *connection)
