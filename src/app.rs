@@ -41,6 +41,7 @@ pub mod grants;
 mod kept;
 pub mod keys;
 mod limits;
+pub mod links;
 pub mod list_tools;
 mod lookups;
 pub mod policies;
@@ -48,11 +49,13 @@ pub mod ports;
 pub mod report_outcome;
 pub mod review;
 pub mod runs;
+pub mod sessions;
 mod trusted_texts;
 
 use audit_log::DecisionLog;
 use error::Error;
 use ports::{Clock, Entropy, LookupClient, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
+use sessions::SignInSettings;
 use trusted_texts::TrustedTexts;
 
 /// What every use case works with.
@@ -68,6 +71,7 @@ pub struct App {
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
     settings: Settings,
+    sign_in: SignInSettings,
 }
 
 /// Settings of the use cases.
@@ -150,7 +154,14 @@ impl App {
             policy: ArcSwap::from_pointee(parts.policy),
             reviewers: parts.reviewers,
             settings: parts.settings,
+            sign_in: SignInSettings::default(),
         }
+    }
+
+    /// The same, where people sign in like this. Without it nothing but personal links opens a session.
+    #[must_use]
+    pub fn with_sign_in(self, sign_in: SignInSettings) -> Self {
+        Self { sign_in, ..self }
     }
 
     /// The policy that decides now.
@@ -222,8 +233,13 @@ impl App {
                 let now = self.now();
                 key.and_then(|key| key.principal_at(now)).map(|_| now).ok_or(Error::KeyRevoked)
             }
+            Credential::Session(id) => {
+                let session = tx.session(*id).await?;
+                let now = self.now();
+                session.and_then(|record| record.standing_at(now)).map(|_| now).ok_or(Error::KeyRevoked)
+            }
             // Each was checked on its way in; a chat and an issuer keep no record here.
-            Credential::Session(_) | Credential::Token(_) | Credential::Chat(_) => Ok(self.now()),
+            Credential::Token(_) | Credential::Chat(_) => Ok(self.now()),
         }
     }
 

@@ -4,3 +4,4 @@ pub mod api_key;
 pub mod checkpoint;
 pub mod key_ring;
 pub mod permit;
+pub mod session;

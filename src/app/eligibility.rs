@@ -26,8 +26,9 @@ impl App {
     /// Whether a reviewer sees an approval at `now`: one that asks for a group of theirs or for anyone, or of an agent
     /// of theirs.
     pub(super) fn sees(&self, reviewer: &ReviewerCaller, approval: &Approval, now: Timestamp) -> bool {
-        approval.requirement.admits(&reviewer.groups, approval.created_at, now)
-            || self.owns(reviewer, &self.policy(), approval.call.agent.as_str())
+        reviewer.caller.principal.scope().reaches(approval.id)
+            && (approval.requirement.admits(&reviewer.groups, approval.created_at, now)
+                || self.owns(reviewer, &self.policy(), approval.call.agent.as_str()))
     }
 
     fn owns(&self, reviewer: &ReviewerCaller, policy: &Policy, agent: &str) -> bool {

@@ -140,6 +140,7 @@ impl App {
         before: Option<ApprovalId>,
         limit: u32,
     ) -> Result<ApprovalPage, Error> {
+        reviewer.unlimited()?;
         let now = self.now();
         let filter = ApprovalFilter { visible_to: Some(self.onlooker(reviewer, now)), ..filter };
         let stored = self.store.approvals(&filter, before, limit.saturating_add(1)).await?;
@@ -229,6 +230,9 @@ impl App {
         decision: &ReviewDecision,
     ) -> Result<Decided, Error> {
         let held = self.store.approval(id).await?.ok_or(Error::NotFound)?;
+        if decision.grant.is_some() && reviewer.unlimited().is_err() {
+            return Err(Error::NotEligible("a personal link decides one call, and makes no grant".to_owned()));
+        }
         let taken = match decision.grant.as_ref().filter(|_| decision.approve) {
             Some(taken) => self.taken_offer(reviewer, id, taken).await?,
             None => None,

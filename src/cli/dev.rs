@@ -305,11 +305,15 @@ fn line(entry: &Entry) -> Option<String> {
         | EventKind::AgentPaused
         | EventKind::AgentResumed
         | EventKind::PolicyLoaded
-        | EventKind::PolicyRefused => entry.event.to_string(),
+        | EventKind::PolicyRefused
+        | EventKind::SessionOpened
+        | EventKind::SessionClosed
+        | EventKind::SignInRefused => entry.event.to_string(),
         EventKind::RequestUnauthenticated
         | EventKind::ConfigurationLoaded
         | EventKind::KeyCreated
-        | EventKind::KeyRevoked => return None,
+        | EventKind::KeyRevoked
+        | EventKind::LinkMade => return None,
     };
     let tool = entry.tool.as_deref().map(visible).unwrap_or_default();
     let run = entry.call.as_ref().map(|call| &call.run).or(entry.run.as_ref());

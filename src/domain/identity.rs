@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{
     ids::{InvalidName, KeyId, Name, NameKind, SessionId},
+    session::SessionScope,
     time::Timestamp,
 };
 
@@ -309,6 +310,7 @@ impl KeyRecord {
                 name: self.name.clone(),
                 roles: self.roles.clone(),
                 agents: self.agents.clone(),
+                scope: SessionScope::Everything,
             }),
             KeyState::Expired { .. } | KeyState::Revoked { .. } => None,
         }
@@ -363,6 +365,7 @@ pub struct Principal {
     name: HolderName,
     roles: Roles,
     agents: BTreeSet<AgentId>,
+    scope: SessionScope,
 }
 
 impl Principal {
@@ -378,7 +381,18 @@ impl Principal {
     ) -> Result<Self, KeyFault> {
         let roles = Roles::new(others.into_iter().chain([Role::Reviewer]))?;
         let name = HolderName::parse(reviewer.name.as_str())?;
-        Ok(Self { credential, name, roles, agents: BTreeSet::new() })
+        Ok(Self { credential, name, roles, agents: BTreeSet::new(), scope: SessionScope::Everything })
+    }
+
+    /// The same, reaching no further than `scope`.
+    #[must_use]
+    pub fn within(self, scope: SessionScope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// What of all that the roles let the caller do is within reach.
+    pub fn scope(&self) -> SessionScope {
+        self.scope
     }
 
     /// What was shown.

@@ -14,6 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+pub(super) mod signed_in;
+
 use super::{
     error::{MOST_PARKED, Problem, Refusal},
     layers::{LONGEST_WAIT, RequestScope},

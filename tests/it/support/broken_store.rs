@@ -14,10 +14,11 @@ use countersign::{
         },
         canon::json::ArgsHash,
         grant::GrantRecord,
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, GrantId, RunId},
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
+        session::SessionRecord,
         subject::Subject,
         time::Timestamp,
     },
@@ -140,6 +141,14 @@ impl Store for BrokenStore {
     }
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        self.answer().await
+    }
+
+    async fn session(&self, _: &[u8; 32]) -> Result<Option<SessionRecord>, StoreError> {
+        self.answer().await
+    }
+
+    async fn sessions_of(&self, _: &ReviewerName, _: Timestamp) -> Result<Vec<SessionRecord>, StoreError> {
         self.answer().await
     }
 
