@@ -22,6 +22,7 @@ impl App {
         if decision.approve {
             return Err(Error::Invalid("a run is stopped with a denial".to_owned()));
         }
+        reviewer.unlimited()?;
         let held = self.store.approval(id).await?.ok_or(Error::NotFound)?;
         retrying(|| async {
             let mut tx = self.store.begin().await?;

@@ -106,6 +106,25 @@ impl App {
         Ok(decided)
     }
 
+    /// What this reviewer may see and ran with an outcome that nobody knows, newest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn unsettled(&self, reviewer: &ReviewerCaller) -> Result<Vec<Approval>, Error> {
+        let filter = ApprovalFilter { unsettled: true, ..ApprovalFilter::default() };
+        Ok(self.list_approvals(reviewer, filter, None, MOST_WAITING).await?.approvals)
+    }
+
+    /// One approval as it stands, and nothing beside it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none that this reviewer may see.
+    pub async fn visible_to(&self, reviewer: &ReviewerCaller, id: ApprovalId) -> Result<Approval, Error> {
+        let now = self.now();
+        let stored = self.store.approval(id).await?.filter(|approval| self.sees(reviewer, approval, now));
+        Ok(stored.ok_or(Error::NotFound)?.at(now).0)
+    }
+
     /// One approval for a reviewer, with all that stands beside it.
     ///
     /// # Errors

@@ -187,9 +187,9 @@ pub(in crate::http) struct EntryQuery {
     pub(in crate::http) until: Option<Timestamp>,
     /// How many at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
-    limit: Option<u32>,
+    pub(in crate::http) limit: Option<u32>,
     /// From the page before.
-    cursor: Option<String>,
+    pub(in crate::http) cursor: Option<String>,
 }
 
 impl EntryQuery {

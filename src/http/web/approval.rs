@@ -372,7 +372,7 @@ fn deny(view: &View<'_>) -> Markup {
             }
             div.buttons {
                 button.deny type="submit" { "Deny" }
-                @if !full.run_ended {
+                @if !full.run_ended && frame.everything {
                     button.deny.stop type="submit" formaction=(format!("{}/deny-and-stop", path(approval.id))) {
                         "Deny and stop the run"
                     }

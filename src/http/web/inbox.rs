@@ -82,10 +82,17 @@ pub(super) struct View<'a> {
     pub(super) now: Timestamp,
 }
 
+impl Query {
+    /// The same without what a form sends for nothing.
+    pub(super) fn without_blanks(self) -> Self {
+        Self { group: self.group.filter(|group| !group.is_empty()), ..self }
+    }
+}
+
 /// What changes in an inbox, short enough to be asked for again and again.
-pub(super) fn mark(inbox: &Inbox) -> String {
-    let newest = inbox.waiting.iter().map(|item| item.approval.id).max();
-    format!("{}-{}", inbox.waiting.len(), newest.map(|id| id.to_string()).unwrap_or_default())
+pub(super) fn mark<'a>(waiting: impl ExactSizeIterator<Item = &'a Approval> + Clone) -> String {
+    let newest = waiting.clone().map(|approval| approval.id).max();
+    format!("{}-{}", waiting.len(), newest.map(|id| id.to_string()).unwrap_or_default())
 }
 
 /// The page.
@@ -123,7 +130,7 @@ pub(super) fn page(view: &View<'_>) -> Markup {
             }
         }
         @if !inbox.waiting.is_empty() { (controls(query, &groups)) }
-        div.inbox data-watch="/review/mark" data-mark=(mark(inbox)) {
+        div.inbox data-watch="/review/mark" data-mark=(mark(inbox.waiting.iter().map(|item| &item.approval))) {
             @if inbox.waiting.is_empty() {
                 div.empty {
                     p { "No agent is waiting for a decision of yours. Enjoy the quiet." }

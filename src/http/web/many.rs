@@ -4,6 +4,10 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
+use serde::{
+    Deserialize as _,
+    de::{IntoDeserializer as _, value::StrDeserializer},
+};
 
 use super::{
     approval,
@@ -294,7 +298,7 @@ pub(super) fn read(fields: &[(String, String)]) -> Result<Decisions, String> {
             _ => return Err("a decision is to approve, to deny, or to leave open".to_owned()),
         };
         let approval = ApprovalId::parse(id).map_err(|error| error.to_string())?;
-        let args_hash = known.get(format!("args.{id}").as_str()).and_then(|hash| hash.parse::<ArgsHash>().ok());
+        let args_hash = known.get(format!("args.{id}").as_str()).and_then(|hash| hash_of(hash));
         let decision = ReviewDecision {
             approve,
             args_hash: args_hash.ok_or("a decision without the arguments that were shown")?,
@@ -310,6 +314,11 @@ pub(super) fn read(fields: &[(String, String)]) -> Result<Decisions, String> {
         return Err("no decision was chosen".to_owned());
     }
     Ok(Decisions { decisions })
+}
+
+fn hash_of(text: &str) -> Option<ArgsHash> {
+    let text: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
+    ArgsHash::deserialize(text).ok()
 }
 
 /// What stood in the way of each decision, in words.

@@ -92,7 +92,7 @@ impl AgentApproval {
             id: approval.id,
             code: approval.code.to_string(),
             state: approval.state.name().into(),
-            url: format!("{}/review/{}", state.settings.public_url, approval.id),
+            url: format!("{}/review/approvals/{}", state.settings.public_url, approval.id),
             expires_at: approval.expires_at,
             claim_after,
             votes: VoteCount { have: approval.counting_votes(), need: approval.requirement.needed() },

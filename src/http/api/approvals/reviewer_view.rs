@@ -215,7 +215,7 @@ impl ReviewerApproval {
             id: approval.id,
             code: approval.code.to_string(),
             state: approval.state.name().into(),
-            url: format!("{}/review/{}", state.settings.public_url, approval.id),
+            url: format!("{}/review/approvals/{}", state.settings.public_url, approval.id),
             agent: approval.call.agent,
             run_id: approval.call.run,
             turn: approval.call.turn,
