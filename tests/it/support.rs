@@ -9,6 +9,7 @@ pub(crate) mod installation;
 pub(crate) mod keys;
 pub(crate) mod lookups;
 pub(crate) mod orders;
+pub(crate) mod pages;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod sample;

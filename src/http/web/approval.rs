@@ -477,8 +477,10 @@ fn model_says(rationale: &str) -> Markup {
 
 fn why(approval: &Approval, review: Option<&Review>) -> Markup {
     let requirement = &approval.requirement;
+    // A rule's own reason stands beside the rule.
+    let said_below = review.is_some_and(|review| review.asked_by.iter().any(|rule| rule.reason == approval.reason));
     html! {
-        p { (shown::untrusted(&approval.reason)) }
+        @if !said_below { p { (shown::untrusted(&approval.reason)) } }
         dl.facts {
             @if let Some(review) = review {
                 @for rule in &review.asked_by {
@@ -486,10 +488,10 @@ fn why(approval: &Approval, review: Option<&Review>) -> Markup {
                 }
                 @if review.asked_by.is_empty() { div { dt { "Rule" } dd { "the tool's default" } } }
                 div {
-                    dt { "Run twice" }
+                    dt { "If run twice" }
                     dd {
-                        @if review.idempotent { "has the effect of running it once" }
-                        @else { "has its effect twice" }
+                        @if review.idempotent { "it has the effect of running it once" }
+                        @else { "it may have its effect twice" }
                     }
                 }
             }

@@ -70,13 +70,25 @@ pub(super) fn untrusted(written: &str) -> Markup {
     text(&visible(written))
 }
 
-/// A value with the name of its type, where that is not plain from the value.
+/// A value, with a word where it could be taken for one of another type: a text for a number, an empty one for none.
 pub(super) fn value(kind: &str, shown: &str) -> Markup {
+    let reads_as_other = || {
+        let read = serde_json::from_str::<serde_json::Value>(shown);
+        read.is_ok_and(|value| !value.is_string()) || shown == "[]" || shown == "{}"
+    };
+    let word = match kind {
+        "string" if reads_as_other() => Some("text"),
+        "null" => Some("nothing"),
+        "array" => Some("an empty list"),
+        "object" => Some("an empty object"),
+        _ => None,
+    };
     html! {
-        @if kind == "string" {
-            @if shown.is_empty() { span.none { "empty text" } } @else { span.value { (text(shown)) } }
+        @if kind == "string" && shown.is_empty() {
+            span.none { "empty text" }
         } @else {
-            span.value.bare { (text(shown)) } " " span.kind { (kind) }
+            span.value { (text(shown)) }
+            @if let Some(word) = word { " " span.kind { (word) } }
         }
     }
 }
@@ -131,8 +143,10 @@ pub(super) fn risk(risk: Risk, reversible: bool) -> Markup {
     html! {
         span.chip.risk.(format!("risk-{level}")) {
             span.bars aria-hidden="true" { @for bar in 1..=4 { span.bar.full[bar <= level] {} } }
-            b { (risk.as_str()) } ": " (words::risk(risk)) ", "
-            @if reversible { "can be undone" } @else { "cannot be undone" }
+            span {
+                b { (risk.as_str()) } ": " (words::risk(risk)) ", "
+                @if reversible { "can be undone" } @else { "cannot be undone" }
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use countersign::{
         audit_log::DecisionLog,
         keys::create_key,
         ports::{Clock as _, SharedStore},
+        sessions::SignInSettings,
     },
     auth::{
         key_ring::KeyRing,
@@ -151,6 +152,14 @@ impl Service {
         service
     }
 
+    /// The same, reached at this address.
+    pub(crate) async fn under_at(policy: &str, reviewers: Vec<ReviewerEntry>, public_url: &str) -> Self {
+        let public_url = public_url.to_owned();
+        let service = Self::start_for(reviewers, |settings| settings.public_url = public_url).await;
+        service.accept(policy).await;
+        service
+    }
+
     /// The same service after a restart with these reviewers, under this policy.
     pub(crate) async fn restarted(self, policy: &str, reviewers: Vec<ReviewerEntry>) -> Self {
         let service = Self::on(self.store, self._folder, reviewers, |_| {});
@@ -214,7 +223,7 @@ impl Service {
     ) -> Self {
         let clock = Arc::new(ManualClock::new());
         let (log, writer) = DecisionLog::new(Arc::clone(&store));
-        let app = Arc::new(App::new(Parts {
+        let app = App::new(Parts {
             store: Arc::clone(&store),
             clock: Arc::<ManualClock>::clone(&clock),
             entropy: Arc::new(CountingEntropy::new(1)),
@@ -225,7 +234,10 @@ impl Service {
             policy: Policy::load(&policy_files()).unwrap().policy,
             reviewers: ReviewerDirectory::new(reviewers).unwrap(),
             settings: Settings { public_url: PUBLIC_URL.to_owned(), claim_lease: LEASE },
-        }));
+        });
+        // Of those who sign in, Ana may read the log and the rest as well.
+        let roles = [(ReviewerName::parse("ana").unwrap(), [Role::Auditor, Role::Admin].into())].into();
+        let app = Arc::new(app.with_sign_in(SignInSettings { roles, ..SignInSettings::default() }));
         let keys = Arc::new(KeyRing::default());
         let draining = watch::Sender::new(false);
         let mut settings = HttpSettings {
@@ -269,6 +281,11 @@ impl Service {
         self.writer.abort();
         // It was cancelled, as it should.
         let _ = (&mut self.writer).await;
+    }
+
+    /// Everything behind its router, for clients that come over a socket.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
     }
 
     /// A request to be completed and sent.
