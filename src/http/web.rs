@@ -61,7 +61,7 @@ mod sessions;
 mod shown;
 mod words;
 
-use layout::{Frame, Notice, Page};
+use layout::{Frame, NotDone, Page};
 use many::Together;
 
 /// How many grants stand on one page.
@@ -241,7 +241,7 @@ async fn show_approval(
     let pending = matches!(approval.state, Stands::Pending { .. });
     let late =
         (query.late == 1 && !pending).then(|| format!("Your decision came too late. {}", words::standing(approval)));
-    Ok(approval_page(&desk, &full, StatusCode::OK, late.as_deref().map(Notice::NotDone)))
+    Ok(approval_page(&desk, &full, StatusCode::OK, late.as_deref().map(NotDone)))
 }
 
 async fn approval_mark(desk: Desk, PageId(id): PageId<OfApproval>) -> Result<String, Response> {
@@ -253,7 +253,7 @@ async fn in_full(desk: &Desk, id: ApprovalId) -> Result<InFull, Response> {
     desk.app().approval_in_full(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))
 }
 
-fn approval_page(desk: &Desk, full: &InFull, status: StatusCode, said: Option<Notice<'_>>) -> Response {
+fn approval_page(desk: &Desk, full: &InFull, status: StatusCode, said: Option<NotDone<'_>>) -> Response {
     let reviewer = &desk.signed_in.reviewer.name;
     let view = approval::View { frame: &desk.frame, reviewer, full, now: desk.now, said };
     Page { status, markup: approval::page(&view) }.into_response()
@@ -356,8 +356,7 @@ async fn approve(
         (Err(error), _) => return not_done(&desk, id, error).await,
     };
     let full = in_full(&desk, id).await?;
-    let said =
-        too_early.then_some(Notice::NotDone("That was faster than two seconds. Read it once more, then confirm."));
+    let said = too_early.then_some(NotDone("That was faster than two seconds. Read it once more, then confirm."));
     let reviewer = &desk.signed_in.reviewer.name;
     let view = approval::View { frame: &desk.frame, reviewer, full: &full, now: desk.now, said };
     let second = approval::Second { view, to_confirm: &confirmation, reason: &form.reason, grant: &form.grant };
@@ -462,7 +461,7 @@ async fn not_done(desk: &Desk, id: ApprovalId, error: Error) -> Result<Response,
     let _ = reviewer_refused(&desk.state, &desk.signed_in.reviewer.caller, Some(id), error.clone()).await;
     let full = in_full(desk, id).await?;
     let text = capitalised(&objection_text(&error, &full.reviewed.approval));
-    Ok(approval_page(desk, &full, status, Some(Notice::NotDone(&text))))
+    Ok(approval_page(desk, &full, status, Some(NotDone(&text))))
 }
 
 /// Why something cannot be done, as the end of a sentence.
@@ -533,7 +532,7 @@ fn many_page(
     together: Together,
     items: &[OnDesk],
     status: StatusCode,
-    said: Option<Notice<'_>>,
+    said: Option<NotDone<'_>>,
     in_the_way: &BTreeMap<ApprovalId, String>,
 ) -> Response {
     let reviewer = &desk.signed_in.reviewer.name;
@@ -585,7 +584,7 @@ async fn decide_many(desk: &Desk, together: Together, form: &[(String, String)])
         return Ok(see_other("/review"));
     }
     let obstacles = many::obstacles(&in_the_way, &items);
-    Ok(many_page(desk, together, &items, status, Some(Notice::NotDone(&capitalised(&why))), &obstacles))
+    Ok(many_page(desk, together, &items, status, Some(NotDone(&capitalised(&why))), &obstacles))
 }
 
 // ---- Grants ----

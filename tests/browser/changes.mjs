@@ -3,7 +3,7 @@ import { check, inBrowser, opened, same, scene } from "./common.mjs";
 
 await inBrowser(async (browser) => {
   const page = await opened(browser);
-  await page.clock.install();
+  await stopClock(page);
   const sent = [];
   page.on("request", (request) => sent.push(request.method()));
   await page.goto(scene.one);
@@ -40,7 +40,7 @@ await inBrowser(async (browser) => {
 
   // The inbox says when something comes.
   const inbox = await opened(browser);
-  await inbox.clock.install();
+  await stopClock(inbox);
   await inbox.goto("/review");
   await other.goto(scene.two);
   await other.locator("button.deny:not(.stop)").click();
@@ -52,3 +52,9 @@ await inBrowser(async (browser) => {
   same(page.complaints.concat(inbox.complaints).join(), "", "complaints");
 });
 console.log("done");
+
+// The time of the page goes on only when the script says.
+async function stopClock(page) {
+  await page.clock.install({ time: new Date("2026-11-30T12:00:00Z") });
+  await page.clock.pauseAt(new Date("2026-11-30T12:00:01Z"));
+}

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use super::{
-    layout::{Frame, Here, Notice, form_token, framed, no_enter, notice},
+    layout::{Frame, Here, NotDone, form_token, framed, no_enter, not_done},
     shown, words,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) struct View<'a> {
     /// Now.
     pub(super) now: Timestamp,
     /// What is to be said of the last act.
-    pub(super) said: Option<Notice<'a>>,
+    pub(super) said: Option<NotDone<'a>>,
 }
 
 /// What the first of two clicks is answered with.
@@ -104,7 +104,7 @@ pub(super) fn page(view: &View<'_>) -> Markup {
     let ReviewedApproval { approval, review, rationale, same_subject, identical, .. } = reviewed;
     let body = html! {
         (heading(approval, review.as_ref(), *now, frame))
-        @if let Some(said) = said { (notice(said)) }
+        @if let Some(said) = said { (not_done(said)) }
         div.columns data-watch=(format!("{}/mark", path(approval.id))) data-mark=(mark(approval)) {
             section.card.run aria-labelledby="what-runs" {
                 h2 #what-runs { @if ran(&approval.state) { "What ran" } @else { "What will run" } }
@@ -154,7 +154,7 @@ pub(super) fn second(second: &Second<'_>) -> Markup {
     let ReviewedApproval { approval, review, .. } = &full.reviewed;
     let body = html! {
         (heading(approval, review.as_ref(), *now, frame))
-        @if let Some(said) = said { (notice(said)) }
+        @if let Some(said) = said { (not_done(said)) }
         div.columns {
             section.card.run aria-labelledby="what-runs" {
                 h2 #what-runs { "What will run" }

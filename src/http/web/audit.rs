@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{
     approval,
-    layout::{Frame, Here, Notice, framed, notice},
+    layout::{Frame, Here, NotDone, framed, not_done},
     run, shown, words,
 };
 use crate::{
@@ -148,7 +148,7 @@ pub(super) fn page(frame: &Frame, query: &Query, found: Result<&EntryPage, &str>
             }
         }
         @match found {
-            Err(why) => (notice(&Notice::NotDone(why))),
+            Err(why) => (not_done(&NotDone(why))),
             Ok(found) => {
                 @if found.entries.is_empty() { div.empty { p { "Nothing in the log matches." } } }
                 ol.entries {

@@ -67,10 +67,11 @@ pub(in crate::http) fn form_token(frame: &Frame) -> Markup {
     html! { input type="hidden" name="form_token" value=(frame.form_token); }
 }
 
-/// The first submit button of a form whose own button must not answer to Enter in a field: being disabled, it makes
-/// Enter do nothing (HTML, implicit submission).
+/// The first submit button of a form whose own button must not answer to Enter in a field: that presses the first one
+/// (HTML, implicit submission), and this one submits to a dialog, which there is none. One that is disabled would not
+/// do: Chromium passes it over.
 pub(super) fn no_enter() -> Markup {
-    html! { button.guard type="submit" disabled hidden { "Enter sends nothing" } }
+    html! { button.guard type="submit" formmethod="dialog" formnovalidate hidden { "Enter sends nothing" } }
 }
 
 /// A page for somebody who is signed in.
@@ -98,15 +99,15 @@ pub(in crate::http) fn framed(frame: &Frame, here: Here, title: &str, body: Mark
             button.plain type="submit" { "Sign out" }
         }
     };
-    document(title, top, body)
+    document(title, top, html! { script src=(ASSETS.script) defer {} }, body)
 }
 
-/// A page for anybody.
+/// A page for anybody, without the script.
 pub(in crate::http) fn bare(title: &str, body: Markup) -> Markup {
-    document(title, html! {}, html! { div.alone { (body) } })
+    document(title, html! {}, html! {}, html! { div.alone { h1 { (title) } (body) } })
 }
 
-fn document(title: &str, top: Markup, body: Markup) -> Markup {
+fn document(title: &str, top: Markup, script: Markup, body: Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -117,7 +118,7 @@ fn document(title: &str, top: Markup, body: Markup) -> Markup {
                 title { (title) " · Countersign" }
                 link rel="stylesheet" href=(ASSETS.style);
                 link rel="icon" href="data:,";
-                script src=(ASSETS.script) defer {}
+                (script)
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
@@ -135,22 +136,12 @@ fn document(title: &str, top: Markup, body: Markup) -> Markup {
     }
 }
 
-/// A message that stands out above a page.
-pub(super) enum Notice<'a> {
-    /// Something that was done.
-    Done(&'a str),
-    /// Something that was not, and why.
-    NotDone(&'a str),
-}
+/// A message above a page: something was not done, and why.
+pub(super) struct NotDone<'a>(pub(super) &'a str);
 
 /// That message.
-pub(super) fn notice(notice: &Notice<'_>) -> Markup {
-    html! {
-        @match notice {
-            Notice::Done(text) => div.notice.done role="status" { p { (text) } },
-            Notice::NotDone(text) => div.notice.not-done role="alert" { p { b { "Not done. " } (text) } },
-        }
-    }
+pub(super) fn not_done(NotDone(text): &NotDone<'_>) -> Markup {
+    html! { div.notice.not-done role="alert" { p { b { "Not done. " } (text) } } }
 }
 
 /// The headers of every page (OWASP ASVS 5.0, 3.4).

@@ -11,7 +11,7 @@ use serde::{
 
 use super::{
     approval,
-    layout::{Frame, Here, Notice, form_token, framed, no_enter, notice},
+    layout::{Frame, Here, NotDone, form_token, framed, no_enter, not_done},
     shown, words,
 };
 use crate::{
@@ -67,7 +67,7 @@ pub(super) struct View<'a> {
     /// Now.
     pub(super) now: Timestamp,
     /// What is to be said of the last act.
-    pub(super) said: Option<Notice<'a>>,
+    pub(super) said: Option<NotDone<'a>>,
     /// What stood in the way of each.
     pub(super) in_the_way: &'a BTreeMap<ApprovalId, String>,
 }
@@ -108,7 +108,7 @@ pub(super) fn page(view: &View<'_>) -> Markup {
                 }
             }
         }
-        @if let Some(said) = said { (notice(said)) }
+        @if let Some(said) = said { (not_done(said)) }
         p.lead {
             "Decide on each, or leave it open. All your decisions count, or none: if one cannot be taken, nothing changes."
         }
@@ -144,7 +144,10 @@ fn one_stack(view: &View<'_>, stack: &Stack) -> Markup {
                 code { (shown::untrusted(&approval.tool)) } " by " (approval.call.agent)
             }
             p.chips { (shown::risk(review.risk, review.reversible)) }
-            p { (shown::untrusted(&approval.reason)) }
+            p {
+                (shown::untrusted(&approval.reason))
+                @if let Some(missing) = approval.missing_text(view.now) { span.soft { "; each needs " (missing) } }
+            }
             @if stack.lines.len() > 1 && !stack.common.is_empty() {
                 h3 { "Common to all" }
                 (shown::facts(&stack.common))
@@ -203,7 +206,9 @@ fn choices(view: &View<'_>, item: &OnDesk) -> Markup {
         @if let Some(review) = approval.review {
             input type="hidden" name=(format!("review.{id}")) value=(review.hash);
         }
-        @if let Some(missing) = approval.missing_text(view.now) { p.soft { "Needs " (missing) "." } }
+        @if !approval.votes().is_empty() {
+            @if let Some(missing) = approval.missing_text(view.now) { p.soft { "Needs " (missing) " now." } }
+        }
         div.choices {
             label.choice { input type="radio" name=(format!("decision.{id}")) value="deny"; span { "Deny" } }
             @match hindrance {

@@ -52,14 +52,17 @@ fn pieces(shown: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Shown text.
+/// Shown text. A line ends where its text says so, once for any number of ends in a row: they are all there to be seen,
+/// and push nothing out of sight.
 pub(super) fn text(shown: &str) -> Markup {
+    let pieces = pieces(shown);
+    let is_end = |place: usize| matches!(pieces.get(place), Some(Piece::LineEnd(_)));
     html! {
-        @for piece in pieces(shown) {
+        @for (place, piece) in pieces.iter().enumerate() {
             @match piece {
                 Piece::Plain(text) => (text),
                 Piece::Escape(text) => span.esc { (text) },
-                Piece::LineEnd(text) => { span.esc { (text) } br; },
+                Piece::LineEnd(text) => { span.esc { (text) } @if !is_end(place + 1) { br; } },
             }
         }
     }
