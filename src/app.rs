@@ -16,6 +16,7 @@ use crate::domain::{
     },
     call::{CallKey, ToolCall},
     canon::path::PathFinding,
+    channel::Channels,
     facts::{Facts, RunFacts},
     identity::{Credential, Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
@@ -32,6 +33,7 @@ pub mod confirm;
 pub mod decide_batch;
 pub mod decide_call;
 pub mod decide_many;
+pub mod deliver;
 mod eligibility;
 pub mod error;
 pub mod expire;
@@ -46,6 +48,7 @@ pub mod ports;
 pub mod report_outcome;
 pub mod review;
 pub mod runs;
+mod tell;
 mod trusted_texts;
 
 use audit_log::DecisionLog;
@@ -65,6 +68,7 @@ pub struct App {
     texts: TrustedTexts,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
+    channels: Channels,
     settings: Settings,
 }
 
@@ -129,6 +133,8 @@ pub struct Parts {
     pub policy: Policy,
     /// Who may vote.
     pub reviewers: ReviewerDirectory,
+    /// Who is told of what.
+    pub channels: Channels,
     /// Settings.
     pub settings: Settings,
 }
@@ -147,6 +153,7 @@ impl App {
             texts: TrustedTexts::default(),
             policy: ArcSwap::from_pointee(parts.policy),
             reviewers: parts.reviewers,
+            channels: parts.channels,
             settings: parts.settings,
         }
     }
@@ -169,6 +176,11 @@ impl App {
     /// The configured reviewers.
     pub fn reviewers(&self) -> &ReviewerDirectory {
         &self.reviewers
+    }
+
+    /// Who is told of what.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
     }
 
     /// Now.
