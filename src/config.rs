@@ -9,11 +9,13 @@ use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 
+mod channels;
 mod database_url;
 mod reader;
 mod secret;
 mod source;
 
+pub use channels::{CallbackSettings, ChannelMeans, ChannelSettings, SlackSettings, WebhookSettings};
 pub use database_url::{DatabaseUrl, Engine};
 pub use secret::{Secret, SecretBytes, SecretSource};
 pub use source::{SettingsFile, Sources};
@@ -22,7 +24,7 @@ use reader::{Reader, Section};
 
 /// Tables that the contract knows and this version does not: refused, never ignored. A version that supports one takes
 /// it from here.
-const NOT_SUPPORTED_YET: [&str; 4] = ["channels", "callbacks", "oidc", "jwt"];
+const NOT_SUPPORTED_YET: [&str; 2] = ["oidc", "jwt"];
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -72,6 +74,10 @@ pub struct Config {
     pub policy: Option<PathBuf>,
     /// `[reviewers]`, in the order of their names.
     pub reviewers: Vec<ReviewerSettings>,
+    /// `[channels]`, in the order of their names.
+    pub channels: Vec<ChannelSettings>,
+    /// `[callbacks]`, in the order of their agents.
+    pub callbacks: Vec<CallbackSettings>,
     /// `[permits]`.
     pub permits: PermitSettings,
     /// `[audit]`.
@@ -239,6 +245,8 @@ impl Config {
             database: DatabaseSettings::read(root.section("database")),
             policy: root.path("policy"),
             reviewers: root.entries("reviewers").into_iter().map(ReviewerSettings::read).collect(),
+            channels: root.entries("channels").into_iter().filter_map(ChannelSettings::read).collect(),
+            callbacks: root.entries("callbacks").into_iter().filter_map(CallbackSettings::read).collect(),
             permits: PermitSettings::read(root.section("permits")),
             audit: AuditSettings::read(root.section("audit")),
             limits: LimitSettings::read(root.section("limits")),

@@ -214,6 +214,27 @@ impl<'a> Section<'a> {
         self.fetch(key, &reference)
     }
 
+    /// Tells that a setting is missing.
+    pub(super) fn missing(&self, key: &str, hint: &str) {
+        self.fault(key, "is missing", hint);
+    }
+
+    /// A text that must be there.
+    pub(super) fn needed(&mut self, key: &'static str) -> Option<String> {
+        if !self.has(key) {
+            self.missing(key, "set it");
+        }
+        self.text(key)
+    }
+
+    /// A secret that must be there.
+    pub(super) fn needed_secret(&mut self, key: &'static str) -> Option<Secret> {
+        if !self.has(key) {
+            self.missing(key, "write \"env:NAME\" or \"file:PATH\"");
+        }
+        self.secret(key)
+    }
+
     /// Secrets, none when not set.
     pub(super) fn secrets(&mut self, key: &'static str) -> Vec<Secret> {
         self.texts(key).iter().filter_map(|reference| self.fetch(key, reference)).collect()

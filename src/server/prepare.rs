@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::policy_files;
+use super::{couriers::Ways, policy_files};
 use crate::{
     auth::{
         checkpoint::CheckpointKey,
@@ -33,6 +33,7 @@ const NO_POLICY: &str = "schema = 1\n";
 pub struct Prepared {
     pub(super) config: Config,
     pub(super) reviewers: ReviewerDirectory,
+    pub(super) ways: Ways,
     pub(super) permit_keys: PermitKeys,
     pub(super) checkpoint_key: Option<Arc<CheckpointKey>>,
     pub(super) credentials: Arc<Credentials>,
@@ -74,6 +75,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     let mut faults = Vec::new();
     let config = draft.config();
     let reviewers = directory(&config.reviewers, &mut faults);
+    let ways = Ways::read(&config.channels, &config.callbacks, &mut faults);
     let permit_keys = permit_keys(config, &mut faults);
     let checkpoint_key = config.audit.checkpoint_key.as_ref().and_then(|key| {
         let key = CheckpointKey::from_pkcs8_pem(key.expose());
@@ -100,6 +102,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
         (Ok(config), Ok((Ok(loaded), files))) => Ok(Prepared {
             config,
             reviewers,
+            ways,
             permit_keys,
             checkpoint_key: checkpoint_key.map(Arc::new),
             credentials,

@@ -24,6 +24,7 @@ use countersign::{
             chain::SealedEntry,
             entry::{Actor, EventKind},
         },
+        channel::Channels,
         identity::{GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName, Role},
         policy::{Policy, SourceFile},
     },
@@ -233,6 +234,7 @@ impl Service {
             log,
             policy: Policy::load(&policy_files()).unwrap().policy,
             reviewers: ReviewerDirectory::new(reviewers).unwrap(),
+            channels: Channels::default(),
             settings: Settings { public_url: PUBLIC_URL.to_owned(), claim_lease: LEASE },
         });
         // Of those who sign in, Ana may read the log and the rest as well.
