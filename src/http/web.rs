@@ -41,8 +41,9 @@ use crate::{
             state::{Approval, Obstacle, Refused, State as Stands},
         },
         canon::json::ArgsHash,
+        channel::Destination,
         identity::{AgentId, Role},
-        ids::{ApprovalId, BatchId, GrantId, Id, IdKind, OfApproval, OfBatch, OfGrant, RunId},
+        ids::{ApprovalId, BatchId, GrantId, Id, IdKind, OfApproval, OfBatch, OfGrant, OfNotice, RunId},
         run::RunKey,
         session::SessionScope,
         time::Timestamp,
@@ -52,6 +53,7 @@ use crate::{
 mod approval;
 mod assets;
 mod audit;
+mod dead_letters;
 mod grants;
 mod inbox;
 pub(super) mod layout;
@@ -66,6 +68,8 @@ use many::Together;
 
 /// How many grants stand on one page.
 const GRANTS_ON_PAGE: u32 = 50;
+/// How many dead letters.
+const LETTERS_ON_PAGE: u32 = 50;
 /// How many entries of the log.
 const ENTRIES_ON_PAGE: u32 = 50;
 /// How many entries of a run's timeline.
@@ -94,6 +98,9 @@ pub(super) fn routes() -> Router<HttpState> {
         .route("/review/audit", get(show_audit))
         .route("/review/runs/{agent}/{run}", get(show_run))
         .route("/review/sessions", get(show_sessions))
+        .route("/review/dead-letters", get(show_dead_letters))
+        .route("/review/dead-letters/{id}/replay", post(replay))
+        .route("/review/dead-letters/enable", post(enable))
         .layer(map_response(layout::with_strict_headers))
         .route("/review/assets/{name}", get(assets::serve))
 }
@@ -662,4 +669,53 @@ async fn show_sessions(desk: Desk) -> Result<Response, Response> {
     }
     let own = desk.app().sessions_of(&desk.signed_in.reviewer).await.map_err(|error| desk.failed(error))?;
     Ok(Page::ok(sessions::page(&desk.frame, &desk.signed_in.session, &own, desk.now)).into_response())
+}
+
+// ---- Messages that were given up ----
+
+async fn show_dead_letters(desk: Desk, Asked(query): Asked<dead_letters::Query>) -> Result<Response, Response> {
+    if !desk.frame.auditor && !desk.frame.admin {
+        return Err(desk.not_found());
+    }
+    let destinations = desk.app().destinations().await.map_err(|error| desk.failed(error))?;
+    let found = desk.app().dead_letters(query.before, LETTERS_ON_PAGE).await;
+    let (dead, next) = found.map_err(|error| desk.failed(error))?;
+    let view = dead_letters::View { frame: &desk.frame, destinations: &destinations, dead: &dead, next, now: desk.now };
+    Ok(Page::ok(dead_letters::page(&view)).into_response())
+}
+
+async fn replay(
+    State(state): State<HttpState>,
+    Extension(scope): Extension<Arc<RequestScope>>,
+    PageId(id): PageId<OfNotice>,
+    SignedForm { signed_in, form: Click {} }: SignedForm<Click>,
+) -> Result<Response, Response> {
+    let desk = Desk::new(state, scope, signed_in);
+    if !desk.frame.admin {
+        return Err(desk.not_found());
+    }
+    let caller = &desk.signed_in.reviewer.caller;
+    desk.app().replay_dead_letter(caller, id).await.map_err(|error| desk.failed(error))?;
+    Ok(see_other("/review/dead-letters"))
+}
+
+/// Which destination is to be tried again.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enable {
+    destination: String,
+}
+
+async fn enable(
+    State(state): State<HttpState>,
+    Extension(scope): Extension<Arc<RequestScope>>,
+    SignedForm { signed_in, form }: SignedForm<Enable>,
+) -> Result<Response, Response> {
+    let desk = Desk::new(state, scope, signed_in);
+    let (Ok(to), true) = (form.destination.parse::<Destination>(), desk.frame.admin) else {
+        return Err(desk.not_found());
+    };
+    let caller = &desk.signed_in.reviewer.caller;
+    desk.app().enable_destination(caller, &to).await.map_err(|error| desk.failed(error))?;
+    Ok(see_other("/review/dead-letters"))
 }
