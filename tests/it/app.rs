@@ -4,6 +4,8 @@ mod audit_log;
 mod checkpoints;
 mod claim_call;
 mod decide_call;
+mod deny_and_stop;
+mod desk;
 mod expire;
 mod grants;
 mod keys;
