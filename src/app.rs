@@ -48,6 +48,7 @@ pub mod report_outcome;
 pub mod review;
 pub mod runs;
 pub mod sessions;
+pub mod sign_in;
 mod trusted_texts;
 
 use audit_log::DecisionLog;

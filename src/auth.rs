@@ -2,6 +2,8 @@
 
 pub mod api_key;
 pub mod checkpoint;
+pub mod issuer;
 pub mod key_ring;
+pub mod oidc;
 pub mod permit;
 pub mod session;

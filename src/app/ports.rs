@@ -42,6 +42,8 @@ use crate::domain::{
     verdict::Verdict,
 };
 
+pub mod sign_in;
+
 /// Tells the time.
 pub trait Clock: Send + Sync {
     /// Now.
