@@ -49,6 +49,7 @@ pub mod review;
 pub mod runs;
 pub mod sessions;
 pub mod sign_in;
+mod tokens;
 mod trusted_texts;
 
 use audit_log::DecisionLog;

@@ -12,17 +12,19 @@ use ipnet::IpNet;
 mod database_url;
 mod reader;
 mod secret;
+mod sign_in;
 mod source;
 
 pub use database_url::{DatabaseUrl, Engine};
 pub use secret::{Secret, SecretBytes, SecretSource};
+pub use sign_in::{JwtSettings, OidcSettings};
 pub use source::{SettingsFile, Sources};
 
 use reader::{Reader, Section};
 
 /// Tables that the contract knows and this version does not: refused, never ignored. A version that supports one takes
 /// it from here.
-const NOT_SUPPORTED_YET: [&str; 4] = ["channels", "callbacks", "oidc", "jwt"];
+const NOT_SUPPORTED_YET: [&str; 2] = ["channels", "callbacks"];
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -72,6 +74,10 @@ pub struct Config {
     pub policy: Option<PathBuf>,
     /// `[reviewers]`, in the order of their names.
     pub reviewers: Vec<ReviewerSettings>,
+    /// `[oidc]`, when it is set.
+    pub oidc: Option<OidcSettings>,
+    /// `[jwt]`, when it is set.
+    pub jwt: Option<JwtSettings>,
     /// `[permits]`.
     pub permits: PermitSettings,
     /// `[audit]`.
@@ -106,6 +112,8 @@ pub struct ReviewerSettings {
     pub slack_user: Option<String>,
     /// The person's subject at the sign-in provider.
     pub oidc_subject: Option<String>,
+    /// What the person may be beside a reviewer when signed in: `auditor`, `admin`.
+    pub roles: Vec<String>,
     /// When the person is away, and who decides instead; all three or none.
     pub absence: AbsenceSettings,
 }
@@ -239,6 +247,8 @@ impl Config {
             database: DatabaseSettings::read(root.section("database")),
             policy: root.path("policy"),
             reviewers: root.entries("reviewers").into_iter().map(ReviewerSettings::read).collect(),
+            oidc: root.optional_section("oidc").and_then(OidcSettings::read),
+            jwt: root.optional_section("jwt").and_then(JwtSettings::read),
             permits: PermitSettings::read(root.section("permits")),
             audit: AuditSettings::read(root.section("audit")),
             limits: LimitSettings::read(root.section("limits")),
@@ -267,6 +277,7 @@ impl ReviewerSettings {
             email: section.text("email"),
             slack_user: section.text("slack_user"),
             oidc_subject: section.text("oidc_subject"),
+            roles: section.texts("roles"),
             absence: AbsenceSettings {
                 from: section.text("absent_from"),
                 until: section.text("absent_until"),

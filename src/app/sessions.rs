@@ -11,7 +11,10 @@ use std::{
 use super::{
     App, Caller, ReviewerCaller,
     error::Error,
-    ports::{Tx, sign_in::SignInProvider},
+    ports::{
+        Tx,
+        sign_in::{SignInProvider, TokenVerifier},
+    },
     retrying,
 };
 use crate::domain::{
@@ -30,6 +33,8 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 pub struct SignInSettings {
     /// Who says who somebody is.
     pub provider: Option<Arc<dyn SignInProvider>>,
+    /// Whose tokens are credentials of the API.
+    pub tokens: Option<Arc<dyn TokenVerifier>>,
     /// The roles beside `reviewer` that people have when they are signed in.
     pub roles: BTreeMap<ReviewerName, BTreeSet<Role>>,
     /// What personal links open.

@@ -61,12 +61,7 @@ impl App {
     ///
     /// # Errors
     /// [`NotSignedIn::NoProvider`], [`NotSignedIn::Provider`], or as the store's.
-    pub async fn begin_sign_in(
-        &self,
-        browser: &Secret,
-        to: &str,
-        freshness: Freshness,
-    ) -> Result<String, NotSignedIn> {
+    pub async fn begin_sign_in(&self, browser: &Secret, to: &str, freshness: Freshness) -> Result<String, NotSignedIn> {
         let provider = self.sign_in.provider.as_ref().ok_or(NotSignedIn::NoProvider)?;
         let secrets = SignInSecrets { browser: browser.clone(), state: self.secret()? };
         let address = provider.begin(&secrets, freshness, self.now()).await?;

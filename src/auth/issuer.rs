@@ -241,9 +241,7 @@ impl Issuer {
 
 /// The one key that fits; with several, none.
 fn one_key<'k>(keys: &'k [Jwk], kid: Option<&str>, algorithm: Algorithm) -> Option<&'k Jwk> {
-    let fits = |key: &&Jwk| {
-        is_for(key, algorithm) && kid.is_none_or(|kid| key.common.key_id.as_deref() == Some(kid))
-    };
+    let fits = |key: &&Jwk| is_for(key, algorithm) && kid.is_none_or(|kid| key.common.key_id.as_deref() == Some(kid));
     let mut fitting = keys.iter().filter(fits);
     match (fitting.next(), fitting.next()) {
         (Some(key), None) => Some(key),

@@ -14,9 +14,7 @@ use url::Url;
 
 use super::issuer::{Audience, Issuer, IssuerFault, LEEWAY, Times, whole_seconds};
 use crate::{
-    app::ports::sign_in::{
-        IssuerRequest, ProvenSubject, ProviderAnswer, ProviderFault, SignInProvider, SignInSecrets,
-    },
+    app::ports::sign_in::{IssuerRequest, ProvenSubject, ProviderAnswer, ProviderFault, SignInProvider, SignInSecrets},
     domain::{
         session::{FRESH, Freshness},
         time::Timestamp,
@@ -47,7 +45,10 @@ pub struct OidcClient {
 
 impl fmt::Debug for OidcClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OidcClient").field("id", &self.id).field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
+        f.debug_struct("OidcClient")
+            .field("id", &self.id)
+            .field("redirect_uri", &self.redirect_uri)
+            .finish_non_exhaustive()
     }
 }
 
@@ -241,4 +242,3 @@ fn derived(secrets: &SignInSecrets, what: &str) -> String {
     hash.update(secrets.state.expose());
     URL_SAFE_NO_PAD.encode(hash.finalize())
 }
-

@@ -104,6 +104,13 @@ impl<'a> Section<'a> {
         Section { reader: self.reader, path: self.name(key), table, asked: BTreeSet::new() }
     }
 
+    /// The table `key`, when it is set.
+    pub(super) fn optional_section(&mut self, key: &'static str) -> Option<Section<'a>> {
+        let is_set = self.has(key);
+        let section = self.section(key);
+        is_set.then_some(section)
+    }
+
     /// The tables below the table `key`, by name.
     pub(super) fn entries(&mut self, key: &'static str) -> Vec<(String, Section<'a>)> {
         let section = self.section(key);
@@ -129,6 +136,38 @@ impl<'a> Section<'a> {
             Scalar::Text(text) => (!text.is_empty()).then_some(text),
             Scalar::Other(_) => None,
         })
+    }
+
+    /// Text that must be there.
+    pub(super) fn needed(&mut self, key: &'static str) -> Option<String> {
+        if self.needs(key) { self.text(key) } else { None }
+    }
+
+    /// Whether `key` is set; a fault when it is not.
+    pub(super) fn needs(&mut self, key: &'static str) -> bool {
+        let has = self.has(key);
+        if !has {
+            self.asked.insert(key);
+            self.fault(key, "is missing", format!("set it, or take [{}] out", self.path));
+        }
+        has
+    }
+
+    /// The texts of the table `key`, by names that whoever writes them chooses; none when it is not set.
+    pub(super) fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
+        let section = self.section(key);
+        let mut texts = BTreeMap::new();
+        for (name, node) in &section.table {
+            match node {
+                Node::File(toml::Value::String(text)) | Node::Variable { text, .. } if !text.is_empty() => {
+                    texts.insert(name.clone(), text.clone());
+                }
+                Node::File(_) | Node::Variable { .. } | Node::Table(_) => {
+                    section.fault(name, "is not text", "write text that is not empty");
+                }
+            }
+        }
+        texts
     }
 
     /// Text of one line, 1 to `longest` characters, none of them a control character.

@@ -205,12 +205,12 @@ fn a_fault_reads_as_a_sentence_with_a_hint() {
 
 #[test]
 fn what_a_later_version_supports_is_refused_and_not_ignored() {
-    for table in ["channels", "callbacks", "oidc", "jwt"] {
+    for table in ["channels", "callbacks"] {
         let faults = Written::new(&format!("[{table}]")).faults();
         assert_eq!(faults, [ConfigFault::new(table, "is not supported yet", "take it out")]);
     }
-    let from_variable = Written::new("").env("COUNTERSIGN_JWT__ISSUER", "https://login.acme.example");
-    assert_eq!(from_variable.faulty_settings(), ["jwt"]);
+    let from_variable = Written::new("").env("COUNTERSIGN_CALLBACKS__BOT__URL", "https://agents.acme.example");
+    assert_eq!(from_variable.faulty_settings(), ["callbacks"]);
 }
 
 #[test]

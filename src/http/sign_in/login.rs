@@ -148,11 +148,7 @@ pub(super) async fn back(State(state): State<HttpState>, request: Request) -> Re
 }
 
 /// The session that the browser holds and that stands.
-async fn session_of(
-    headers: &HeaderMap,
-    state: &HttpState,
-    scope: &RequestScope,
-) -> Result<Option<Session>, Response> {
+async fn session_of(headers: &HeaderMap, state: &HttpState, scope: &RequestScope) -> Result<Option<Session>, Response> {
     let Some(secret) = Cookie::Session.secret(headers, &state.settings.public_url) else { return Ok(None) };
     let found = state.app.signed_in(&secret, &scope.id).await;
     Ok(found.map_err(|error| page::of_error(scope, error))?.map(|person| person.session))
