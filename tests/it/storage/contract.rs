@@ -6,6 +6,7 @@ mod decisions;
 mod log;
 mod records;
 mod runs;
+mod sessions;
 mod subjects;
 mod transactions;
 
