@@ -1,7 +1,7 @@
 //! What handlers are given: who calls, in a role; ids out of the path; bodies that are exactly what a route takes.
 //!
-//! A role in a handler's signature is its permission: there is no other way to learn who calls. A request body is
-//! read by `domain::canon::json` and by nothing else.
+//! A role in a handler's signature is its permission: there is no other way to learn who calls. A request body of the
+//! API is read by `domain::canon::json` and by nothing else; forms of pages are read in `signed_in`.
 
 use std::{sync::Arc, time::Duration};
 

@@ -57,13 +57,10 @@ async fn by_session(world: &World, method: SignInMethod) -> (ReviewerCaller, Ses
         last_seen_at: now,
         ends_at: now.plus(600 * MINUTE),
     };
-    world
-        .storage
-        .commit(async |tx| {
-            let record = SessionRecord { session, hash: secret.hash(), revoked_at: None };
-            tx.insert_session(&record, now.minus(MINUTE)).await.unwrap();
-        })
-        .await;
+    let record = SessionRecord { session, hash: secret.hash(), revoked_at: None };
+    let mut tx = world.store.begin().await.unwrap();
+    tx.insert_session(&record, now.minus(MINUTE)).await.unwrap();
+    tx.commit().await.unwrap();
     (world.app.signed_in(&secret, "req-1").await.unwrap().unwrap().reviewer, id)
 }
 
