@@ -16,6 +16,7 @@ use crate::domain::{
     },
     call::{CallKey, ToolCall},
     canon::path::PathFinding,
+    channel::Channels,
     facts::{Facts, RunFacts},
     identity::{Credential, Principal, ReviewerDirectory, ReviewerName},
     judge::paths_to_find,
@@ -32,6 +33,7 @@ pub mod confirm;
 pub mod decide_batch;
 pub mod decide_call;
 pub mod decide_many;
+pub mod deliver;
 mod eligibility;
 pub mod error;
 pub mod expire;
@@ -49,6 +51,7 @@ pub mod review;
 pub mod runs;
 pub mod sessions;
 pub mod sign_in;
+mod tell;
 mod tokens;
 mod trusted_texts;
 
@@ -70,6 +73,7 @@ pub struct App {
     texts: TrustedTexts,
     policy: ArcSwap<Policy>,
     reviewers: ReviewerDirectory,
+    channels: Channels,
     settings: Settings,
     sign_in: SignInSettings,
 }
@@ -135,6 +139,8 @@ pub struct Parts {
     pub policy: Policy,
     /// Who may vote.
     pub reviewers: ReviewerDirectory,
+    /// Who is told of what.
+    pub channels: Channels,
     /// Settings.
     pub settings: Settings,
 }
@@ -153,6 +159,7 @@ impl App {
             texts: TrustedTexts::default(),
             policy: ArcSwap::from_pointee(parts.policy),
             reviewers: parts.reviewers,
+            channels: parts.channels,
             settings: parts.settings,
             sign_in: SignInSettings::default(),
         }
@@ -182,6 +189,11 @@ impl App {
     /// The configured reviewers.
     pub fn reviewers(&self) -> &ReviewerDirectory {
         &self.reviewers
+    }
+
+    /// Who is told of what.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
     }
 
     /// Now.

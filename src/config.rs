@@ -9,22 +9,20 @@ use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 
+mod channels;
 mod database_url;
 mod reader;
 mod secret;
 mod sign_in;
 mod source;
 
+pub use channels::{CallbackSettings, ChannelMeans, ChannelSettings, SlackSettings, WebhookSettings};
 pub use database_url::{DatabaseUrl, Engine};
 pub use secret::{Secret, SecretBytes, SecretSource};
 pub use sign_in::{JwtSettings, OidcSettings};
 pub use source::{SettingsFile, Sources};
 
 use reader::{Reader, Section};
-
-/// Tables that the contract knows and this version does not: refused, never ignored. A version that supports one takes
-/// it from here.
-const NOT_SUPPORTED_YET: [&str; 2] = ["channels", "callbacks"];
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -78,6 +76,10 @@ pub struct Config {
     pub oidc: Option<OidcSettings>,
     /// `[jwt]`, when it is set.
     pub jwt: Option<JwtSettings>,
+    /// `[channels]`, in the order of their names.
+    pub channels: Vec<ChannelSettings>,
+    /// `[callbacks]`, in the order of their agents.
+    pub callbacks: Vec<CallbackSettings>,
     /// `[permits]`.
     pub permits: PermitSettings,
     /// `[audit]`.
@@ -236,9 +238,6 @@ impl Config {
     }
 
     fn read(mut root: Section<'_>) -> Self {
-        for table in NOT_SUPPORTED_YET {
-            root.refuse(table, "is not supported yet", "take it out");
-        }
         let listen = root.address("listen").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
         let config = Self {
             listen,
@@ -249,6 +248,8 @@ impl Config {
             reviewers: root.entries("reviewers").into_iter().map(ReviewerSettings::read).collect(),
             oidc: root.optional_section("oidc").and_then(OidcSettings::read),
             jwt: root.optional_section("jwt").and_then(JwtSettings::read),
+            channels: root.entries("channels").into_iter().filter_map(ChannelSettings::read).collect(),
+            callbacks: root.entries("callbacks").into_iter().filter_map(CallbackSettings::read).collect(),
             permits: PermitSettings::read(root.section("permits")),
             audit: AuditSettings::read(root.section("audit")),
             limits: LimitSettings::read(root.section("limits")),

@@ -7,9 +7,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+pub use reqwest::Method;
 use reqwest::{
-    Client, Method,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+    Client,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
     redirect::Policy,
 };
 use url::Url;
@@ -38,6 +39,8 @@ pub struct Request {
     pub body: Option<(&'static str, Vec<u8>)>,
     /// Sent as bearer token.
     pub bearer: Option<Arc<str>>,
+    /// Other headers, by their names in lower case.
+    pub headers: Vec<(&'static str, String)>,
     /// How long it may take in all, the answer's body included.
     pub timeout: Duration,
     /// The most bytes of the answer's body that are read.
@@ -51,6 +54,9 @@ pub struct Request {
 pub struct Answer {
     /// The status, such as 200.
     pub status: u16,
+    /// How long the other side asks not to be asked again: `Retry-After` in whole seconds (RFC 9110, section 10.2.3).
+    /// One that gives a date is not heeded.
+    pub retry_after: Option<Duration>,
     /// The whole body.
     pub body: Vec<u8>,
 }
@@ -126,12 +132,18 @@ impl Outbound {
         if let Some(authorization) = authorization {
             headers.insert(AUTHORIZATION, authorization);
         }
+        for (name, value) in &request.headers {
+            let value = HeaderValue::from_str(value).map_err(|_| SendFailure::Unsendable)?;
+            headers.insert(HeaderName::from_static(name), value);
+        }
         let mut sending = client.request(request.method, url).timeout(request.timeout);
         if let Some((media_type, body)) = request.body {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
             sending = sending.body(body);
         }
         let mut response = sending.headers(headers).send().await.map_err(|error| failure(&error))?;
+        let retry_after =
+            response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
             if body.len() + chunk.len() > request.most_bytes {
@@ -139,7 +151,7 @@ impl Outbound {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer { status: response.status().as_u16(), body })
+        Ok(Answer { status: response.status().as_u16(), retry_after: retry_after.map(Duration::from_secs), body })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
         App, Parts, Settings,
         audit_log::DecisionLog,
         error::Error,
-        ports::{CheckpointSigner, Clock as _, SharedStore, StoreError},
+        ports::{CheckpointSigner, Clock, SharedStore, StoreError},
     },
     auth::{key_ring::KeyRing, permit::PermitSigner},
     config::{Config, Engine},
@@ -32,11 +32,12 @@ use crate::{
     outbound::Outbound,
     storage::{self, ConnectOptions, ConnectedStore},
     worker::{
-        Work, Workers, checkpoint::Checkpoints, expiry::Expiry, key_refresh::KeyRefresh, policy_reload::PolicyReload,
-        unauthenticated::Unauthenticated,
+        Work, Workers, checkpoint::Checkpoints, expiry::Expiry, key_refresh::KeyRefresh, outbox::Outbox,
+        policy_reload::PolicyReload, unauthenticated::Unauthenticated,
     },
 };
 
+mod couriers;
 pub mod keys;
 mod permit_key;
 pub mod policy_files;
@@ -186,7 +187,7 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; nothing is left running then.
 pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
-    let Prepared { config, reviewers, permit_keys, checkpoint_key, credentials, sign_in, source, files, loaded } =
+    let Prepared { config, reviewers, ways, permit_keys, checkpoint_key, credentials, sign_in, source, files, loaded } =
         prepared;
     let store = open(&config).await?;
     let listener = listen(config.listen).await?;
@@ -198,11 +199,13 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
     let public_url = config.public_url_at(address);
     let permits = permit_signer(&store, permit_keys, &public_url).await?;
 
-    let (log, writer) = DecisionLog::new(Arc::clone(&store));
     let outbound = Outbound::new(credentials);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (channels, couriers) = ways.couriers(&outbound, &clock);
+    let (log, writer) = DecisionLog::new(Arc::clone(&store));
     let app = App::new(Parts {
         store: Arc::clone(&store),
-        clock: Arc::new(SystemClock),
+        clock,
         entropy: Arc::new(SystemEntropy),
         permits: Arc::new(permits),
         paths: Arc::new(Disk::default()),
@@ -210,6 +213,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
         log,
         policy: loaded.policy,
         reviewers,
+        channels,
         settings: Settings { public_url: public_url.clone(), claim_lease: config.limits.claim_lease },
     });
     let app = Arc::new(app.with_sign_in(sign_in::settings(&config, sign_in, &public_url, &outbound)));
@@ -255,6 +259,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
     let mut workers = Workers::default();
     let mut work = |work: Arc<dyn Work>, nudged: Arc<Notify>| workers.start(work, store.changes(), nudged);
     work(Arc::new(Expiry { app: Arc::clone(&app) }), Arc::default());
+    work(Arc::new(Outbox::new(Arc::clone(&app), Arc::new(couriers))), Arc::default());
     work(Arc::new(KeyRefresh { store: Arc::clone(&store), take }), Arc::default());
     work(Arc::new(checkpoints), Arc::default());
     work(reload, nudged);

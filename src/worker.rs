@@ -18,6 +18,7 @@ use crate::app::ports::Change;
 pub mod checkpoint;
 pub mod expiry;
 pub mod key_refresh;
+pub mod outbox;
 pub mod policy_reload;
 pub mod unauthenticated;
 

@@ -9,7 +9,7 @@ use super::{
     kept::KeptInput,
     limits::Locked,
     lookups::lookup_objection,
-    ports::{Change, CountedCall, PermitKey, StoreError, Tx},
+    ports::{CountedCall, PermitKey, StoreError, Tx},
     retrying,
 };
 use crate::domain::{
@@ -25,6 +25,7 @@ use crate::domain::{
     judge::judge,
     limit,
     lookup::LookupResults,
+    notice::NoticeEvent,
     policy::Policy,
     time::Timestamp,
     verdict::Verdict,
@@ -260,7 +261,7 @@ impl App {
                 let counted = CountedCall { key: &claimed.call, args_hash: claimed.args_hash };
                 locked.counted.count(tx.as_mut(), &counted, PermitKey::Approval(claimed.id), now).await?;
                 tx.append(about(&claimed, entry));
-                tx.announce(Change::Approval(claimed.id));
+                self.tell(tx.as_mut(), &claimed, NoticeEvent::Executed, now).await?;
                 claimed
             }
         };
@@ -303,7 +304,7 @@ impl App {
         let mut entry = Entry::new(EventKind::ApprovalDenied, now, Actor::service());
         entry.reason_code = Some(cause.as_str().to_owned());
         tx.append(about(&denied, entry));
-        tx.announce(Change::Approval(denied.id));
+        self.tell(tx, &denied, NoticeEvent::Denied, now).await?;
         Ok(denied)
     }
 

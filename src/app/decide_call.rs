@@ -10,7 +10,7 @@ use super::{
     claim_call::{ClaimedCall, policy_objection},
     error::Error,
     limits::Locked,
-    ports::{Change, CountedCall, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, SubjectCall, Tx},
+    ports::{CountedCall, Guard, IdempotencyRecord, Permit, PermitKey, StoreError, SubjectCall, Tx},
     retrying,
 };
 use crate::domain::{
@@ -30,6 +30,7 @@ use crate::domain::{
     ids::{ApprovalId, BatchId, DecisionId},
     judge::judge,
     lookup::LookupResults,
+    notice::NoticeEvent,
     policy::{Policy, Tool, schema::ArgumentFault},
     review::{Held, Review, ReviewHash, ReviewRef},
     run::Run,
@@ -459,7 +460,7 @@ impl App {
                         requested.detail.insert("attempt".to_owned(), attempt.into());
                         requested.detail.insert("expires_at".to_owned(), json!(approval.expires_at));
                         tx.append(about(&approval, requested));
-                        tx.announce(Change::Approval(approval.id));
+                        self.tell(tx.as_mut(), &approval, NoticeEvent::Requested, *now).await?;
                         approval
                     }
                 };

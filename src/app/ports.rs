@@ -28,13 +28,16 @@ use crate::domain::{
         json::ArgsHash,
         path::{PathFinding, PathQuestion},
     },
+    channel::Destination,
     facts::StandingDenial,
     grant::{Grant, GrantRecord, Revocation},
     identity::{AgentId, KeyRecord, ReviewerName},
-    ids::{ApprovalId, BatchId, DecisionId, GrantId, KeyId, RunId, SessionId, ToolUseId},
+    ids::{ApprovalId, BatchId, DecisionId, GrantId, KeyId, NoticeId, RunId, SessionId, ToolUseId},
     limit::{Measure, Tally},
     lookup::{LookupRequest, LookupResults},
+    notice::{Notice, NoticeEvent, QueuedNotice},
     policy::PolicyVersion,
+    review::Review,
     run::{KnownRun, ParkedTag, Run, RunKey, RunLease},
     session::{Link, SessionRecord, SignInAttempt},
     subject::Subject,
@@ -175,6 +178,8 @@ pub enum Change {
     Keys,
     /// Another policy was accepted.
     Policy,
+    /// Messages wait to be sent.
+    Outbox,
     /// Messages may have been lost: whoever waits must look for himself.
     Unknown,
 }
@@ -398,6 +403,151 @@ pub struct EntryFilter {
     pub until: Option<Timestamp>,
 }
 
+/// Where a destination stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationStanding {
+    /// Nothing is sent before this.
+    pub not_before: Timestamp,
+    /// Since when nothing has arrived.
+    pub failing_since: Option<Timestamp>,
+    /// Since when nothing is tried any more, and why.
+    pub disabled: Option<(Timestamp, String)>,
+}
+
+/// How a message ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeEnding {
+    /// It arrived.
+    Delivered,
+    /// Nobody had to know any more.
+    Moot,
+}
+
+impl NoticeEnding {
+    /// The word the store has for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Moot => "moot",
+        }
+    }
+}
+
+/// How many messages of one destination are not delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxCount {
+    /// The destination.
+    pub to: Destination,
+    /// They wait for an attempt.
+    pub waiting: u64,
+    /// They were given up.
+    pub dead: u64,
+}
+
+/// What a channel is given to deliver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dispatch {
+    /// For a machine.
+    Event {
+        /// The same at every attempt.
+        id: NoticeId,
+        /// What happened.
+        event: NoticeEvent,
+        /// When.
+        at: Timestamp,
+        /// Thin: where to look.
+        data: Value,
+    },
+    /// For people: one approval, as it stands now.
+    Card {
+        /// The same at every attempt.
+        id: NoticeId,
+        /// Why they are told.
+        event: NoticeEvent,
+        /// To whom, where the channel writes to people.
+        recipient: Option<Recipient>,
+        /// What they are shown.
+        card: Box<Card>,
+        /// Where an earlier message about it stands, to be changed instead of posting another.
+        posted: Option<String>,
+    },
+    /// For people: many at once.
+    Digest {
+        /// The same at every attempt.
+        id: NoticeId,
+        /// Why they are told.
+        event: NoticeEvent,
+        /// To whom, where the channel writes to people.
+        recipient: Option<Recipient>,
+        /// What they are shown of each, the oldest first.
+        cards: Vec<Card>,
+        /// Where all of them can be decided.
+        inbox: String,
+        /// Where an earlier message about the same stands, to be changed.
+        posted: Option<String>,
+    },
+}
+
+/// A person who is written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipient {
+    /// The reviewer.
+    pub name: ReviewerName,
+    /// The address.
+    pub email: String,
+    /// A link that lets this person, and nobody else, decide this approval; `None` where it takes a sign-in.
+    pub link: Option<String>,
+}
+
+/// An approval as a channel shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// As it stands now.
+    pub approval: Approval,
+    /// What was rendered when it was held; `None` when it was erased.
+    pub review: Option<Review>,
+    /// What the model said of it: unverified.
+    pub rationale: Option<String>,
+    /// The page where it can be decided.
+    pub url: String,
+    /// When this was put together.
+    pub now: Timestamp,
+}
+
+/// What came of an attempt to deliver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It arrived; where it stands, when it can be changed there.
+    Done {
+        /// The channel's own name for the message.
+        place: Option<String>,
+    },
+    /// It may arrive later.
+    Later {
+        /// Not before this much time, when the other side said so.
+        after: Option<Duration>,
+        /// What was wrong; never an address or a body.
+        fault: String,
+    },
+    /// It never will like this.
+    Refused {
+        /// What was wrong.
+        fault: String,
+    },
+    /// Nothing ever will: the destination is gone.
+    Gone {
+        /// What was wrong.
+        fault: String,
+    },
+}
+
+/// A way to reviewers, or to a stack.
+#[async_trait]
+pub trait Courier: Send + Sync {
+    /// Makes one attempt, within ten seconds.
+    async fn deliver(&self, dispatch: &Dispatch) -> Delivery;
+}
+
 /// The durable memory. Reads here see committed state and never wait for writers.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -503,6 +653,35 @@ pub trait Store: Send + Sync {
 
     /// The newest checkpoints first.
     async fn checkpoints(&self, limit: u32) -> Result<Vec<Checkpoint>, StoreError>;
+
+    /// The destinations at which messages are due at `now`.
+    async fn due_destinations(&self, now: Timestamp) -> Result<Vec<Destination>, StoreError>;
+
+    /// The messages that are due at a destination, the oldest first.
+    async fn waiting_notices(
+        &self,
+        to: &Destination,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedNotice>, StoreError>;
+
+    /// The messages that were given up, newest first, with an id less than `before` when given.
+    async fn dead_notices(&self, before: Option<NoticeId>, limit: u32) -> Result<Vec<QueuedNotice>, StoreError>;
+
+    /// Every destination that was ever served, by name.
+    async fn destinations(&self) -> Result<Vec<(Destination, DestinationStanding)>, StoreError>;
+
+    /// How many messages are not delivered, by destination.
+    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError>;
+
+    /// Where an approval was posted at a destination.
+    async fn posting(&self, approval: ApprovalId, to: &Destination) -> Result<Option<String>, StoreError>;
+
+    /// The approvals that one message at a destination shows, the oldest first.
+    async fn posted_at(&self, to: &Destination, place: &str) -> Result<Vec<ApprovalId>, StoreError>;
+
+    /// What was last delivered about a run at a destination.
+    async fn told_of_run(&self, to: &Destination, run: &RunKey) -> Result<Option<Value>, StoreError>;
 
     /// Whether the store answers and its schema is this version's.
     async fn ready(&self) -> Result<(), StoreError>;
@@ -732,6 +911,53 @@ pub trait Tx: Send {
 
     /// Stores a checkpoint; `false` when one of this size is stored already.
     async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError>;
+
+    /// Writes messages into the outbox.
+    async fn enqueue(&mut self, notices: &[Notice]) -> Result<(), StoreError>;
+
+    /// Takes a destination for the holder of `lease` until `until`, when nobody else has it at `now` and nothing asks for
+    /// patience; `None` otherwise.
+    async fn lease_destination(
+        &mut self,
+        to: &Destination,
+        lease: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<DestinationStanding>, StoreError>;
+
+    /// Gives a destination back as it stands now, unless somebody else has it by now.
+    async fn release_destination(
+        &mut self,
+        to: &Destination,
+        lease: &str,
+        standing: &DestinationStanding,
+    ) -> Result<(), StoreError>;
+
+    /// Lets a disabled destination be tried again; `false` when it is not disabled.
+    async fn enable_destination(&mut self, to: &Destination) -> Result<bool, StoreError>;
+
+    /// Ends messages that wait.
+    async fn finish_notices(
+        &mut self,
+        ids: &[NoticeId],
+        ending: NoticeEnding,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Keeps what became of a message that was tried in vain.
+    async fn update_notice(&mut self, queued: &QueuedNotice) -> Result<(), StoreError>;
+
+    /// Lets a message that was given up be tried again; `false` when it was not given up.
+    async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Keeps where an approval was posted, in place of where it was before.
+    async fn put_posting(
+        &mut self,
+        approval: ApprovalId,
+        to: &Destination,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
 
     /// Appends to the log at the commit, in the order of the calls.
     fn append(&mut self, entry: Entry);

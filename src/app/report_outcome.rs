@@ -6,7 +6,7 @@ use super::{
     App, Caller,
     decide_call::about,
     error::Error,
-    ports::{Change, DecisionOutcome, EntryFilter, PermitKey, Tx},
+    ports::{DecisionOutcome, EntryFilter, PermitKey, Tx},
     retrying,
 };
 use crate::domain::{
@@ -16,6 +16,7 @@ use crate::domain::{
     },
     audit::{entry::EventKind, payload::Payload, payload::PayloadDigest},
     ids::{ApprovalId, ClaimId, DecisionId},
+    notice::NoticeEvent,
     verdict::Verdict,
 };
 
@@ -74,7 +75,7 @@ impl App {
                 entry.detail.insert("claim_id".to_owned(), claim.to_string().into());
             }
             tx.append(about(&approval, entry));
-            tx.announce(Change::Approval(approval.id));
+            self.tell(tx.as_mut(), &approval, NoticeEvent::Outcome, now).await?;
             Ok(tx.commit().await?)
         })
         .await
@@ -145,7 +146,7 @@ impl App {
                     entry.payload = Some(self.keep_sentences(tx.as_mut(), json!({ "reason": reason })).await?);
                 }
                 tx.append(about(&approval, entry));
-                tx.announce(Change::Approval(approval.id));
+                self.tell(tx.as_mut(), &approval, NoticeEvent::Cancelled, now).await?;
             }
             tx.commit().await?;
             Ok(approval)

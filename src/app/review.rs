@@ -31,6 +31,7 @@ use crate::domain::{
     },
     canon::json::ArgsHash,
     ids::ApprovalId,
+    notice::NoticeEvent,
     review::Review,
     run::{Run, RunKey},
     time::Timestamp,
@@ -209,7 +210,7 @@ impl App {
                 match change {
                     Ok(Change::Approval(changed)) if changed == id => break,
                     Ok(Change::Unknown) | Err(RecvError::Lagged(_)) => break,
-                    Ok(Change::Approval(_) | Change::Keys | Change::Policy) => {}
+                    Ok(Change::Approval(_) | Change::Keys | Change::Policy | Change::Outbox) => {}
                     // The store is going away; what is known now is the answer.
                     Err(RecvError::Closed) => return Ok(approval),
                 }
@@ -289,7 +290,7 @@ impl App {
         if decision.review_hash.is_some() && decision.review_hash != review_hash {
             return Err(Error::StaleReview { current: review_hash.unwrap_or_default() });
         }
-        let (approval, counted) = if decision.approve {
+        let (approval, counted, told) = if decision.approve {
             self.may_approve(reviewer, &approval, &self.requesters(&self.policy(), run), now)?;
             self.may_approve_here(tx, reviewer, &approval.requirement, now).await?;
             let id = approval.id;
@@ -314,10 +315,13 @@ impl App {
             let mut vote = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalVote, now) };
             vote.detail.insert("groups".to_owned(), reviewer.groups.iter().cloned().collect::<Vec<_>>().into());
             tx.append(about(&approval, vote));
-            if counted == Counted::Met {
+            let told = if counted == Counted::Met {
                 tx.append(about(&approval, reviewer.caller.entry(EventKind::ApprovalApproved, now)));
-            }
-            (approval, counted)
+                NoticeEvent::Approved
+            } else {
+                NoticeEvent::Voted
+            };
+            (approval, counted, told)
         } else {
             let message = decision.message_to_agent.clone();
             let (approval, changed) = approval.deny(reviewer.name.clone(), message, now)?;
@@ -327,10 +331,10 @@ impl App {
             let payload = self.typed_sentences(tx, decision).await?;
             let denied = Entry { payload, ..reviewer.caller.entry(EventKind::ApprovalDenied, now) };
             tx.append(about(&approval, denied));
-            (approval, Counted::Met)
+            (approval, Counted::Met, NoticeEvent::Denied)
         };
         tx.update_approval(&approval).await?;
-        tx.announce(Change::Approval(approval.id));
+        self.tell(tx, &approval, told, now).await?;
         Ok(Taken::Counted(approval, counted))
     }
 
@@ -344,7 +348,7 @@ impl App {
         id: ApprovalId,
         reason: Option<&str>,
     ) -> Result<ReviewedApproval, Error> {
-        self.transition(reviewer, id, reason, EventKind::ApprovalRevoked, |approval, now| {
+        self.transition(reviewer, id, reason, (EventKind::ApprovalRevoked, NoticeEvent::Denied), |approval, now| {
             approval.revoke(reviewer.name.clone(), now).map_err(Error::from)
         })
         .await
@@ -360,7 +364,7 @@ impl App {
         id: ApprovalId,
         reason: Option<&str>,
     ) -> Result<ReviewedApproval, Error> {
-        self.transition(reviewer, id, reason, EventKind::ApprovalLifted, |approval, now| {
+        self.transition(reviewer, id, reason, (EventKind::ApprovalLifted, NoticeEvent::Voted), |approval, now| {
             if let State::Denied(Denial { by: Denier::Reviewer { name }, .. }) = &approval.state
                 && *name != reviewer.name
             {
@@ -382,7 +386,7 @@ impl App {
         status: SettledStatus,
         reason: Option<&str>,
     ) -> Result<ReviewedApproval, Error> {
-        self.transition(reviewer, id, reason, EventKind::OutcomeSettled, |approval, now| {
+        self.transition(reviewer, id, reason, (EventKind::OutcomeSettled, NoticeEvent::Outcome), |approval, now| {
             approval.settle(reviewer.name.clone(), status, now).map_err(Error::from)
         })
         .await
@@ -393,7 +397,7 @@ impl App {
         reviewer: &ReviewerCaller,
         id: ApprovalId,
         reason: Option<&str>,
-        event: EventKind,
+        (event, told): (EventKind, NoticeEvent),
         apply: impl Fn(Approval, Timestamp) -> Result<Approval, Error>,
     ) -> Result<ReviewedApproval, Error> {
         let approval = retrying(|| async {
@@ -409,7 +413,7 @@ impl App {
                 entry.detail.insert("status".to_owned(), execution.outcome.word().into());
             }
             tx.append(about(&approval, entry));
-            tx.announce(Change::Approval(approval.id));
+            self.tell(tx.as_mut(), &approval, told, now).await?;
             tx.commit().await?;
             Ok(approval)
         })

@@ -6,7 +6,7 @@ use super::{
     App, Caller, ReviewerCaller,
     decide_call::about,
     error::Error,
-    ports::{Change, EntryFilter, Tx},
+    ports::{EntryFilter, Tx},
     retrying,
 };
 use crate::domain::{
@@ -14,6 +14,7 @@ use crate::domain::{
     audit::entry::EventKind,
     identity::AgentId,
     ids::RunId,
+    notice::NoticeEvent,
     requested::MOST_BYTES,
     run::{Ending, FamilyFault, Run, RunKey, RunStatus},
     time::Timestamp,
@@ -254,7 +255,7 @@ impl App {
             let mut entry = caller.entry(EventKind::ApprovalCancelled, now);
             entry.reason_code = Some(reason.to_owned());
             tx.append(about(&cancelled, entry));
-            tx.announce(Change::Approval(cancelled.id));
+            self.tell(tx, &cancelled, NoticeEvent::Cancelled, now).await?;
         }
         Ok(())
     }

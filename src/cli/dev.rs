@@ -308,6 +308,10 @@ fn line(entry: &Entry) -> Option<String> {
         | EventKind::RunResumed
         | EventKind::AgentPaused
         | EventKind::AgentResumed
+        | EventKind::NoticeDead
+        | EventKind::NoticeReplayed
+        | EventKind::DestinationDisabled
+        | EventKind::DestinationEnabled
         | EventKind::PolicyLoaded
         | EventKind::PolicyRefused
         | EventKind::SessionOpened

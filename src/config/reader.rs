@@ -72,13 +72,6 @@ impl<'a> Section<'a> {
         self.reader.fault(ConfigFault::new(self.name(key), message, hint));
     }
 
-    /// Takes `key` away, a fault if it is set.
-    pub(super) fn refuse(&mut self, key: &'static str, message: &str, hint: &str) {
-        if self.table.remove(key).is_some() {
-            self.fault(key, message, hint);
-        }
-    }
-
     /// Ends the section: every setting nobody asked for is a fault.
     pub(super) fn finish(self) {
         let known = self.asked.iter().copied().collect::<Vec<_>>().join(", ");
@@ -136,21 +129,6 @@ impl<'a> Section<'a> {
             Scalar::Text(text) => (!text.is_empty()).then_some(text),
             Scalar::Other(_) => None,
         })
-    }
-
-    /// Text that must be there.
-    pub(super) fn needed(&mut self, key: &'static str) -> Option<String> {
-        if self.needs(key) { self.text(key) } else { None }
-    }
-
-    /// Whether `key` is set; a fault when it is not.
-    pub(super) fn needs(&mut self, key: &'static str) -> bool {
-        let has = self.has(key);
-        if !has {
-            self.asked.insert(key);
-            self.fault(key, "is missing", format!("set it, or take [{}] out", self.path));
-        }
-        has
     }
 
     /// The texts of the table `key`, by names that whoever writes them chooses; none when it is not set.
@@ -251,6 +229,27 @@ impl<'a> Section<'a> {
     pub(super) fn secret(&mut self, key: &'static str) -> Option<Secret> {
         let reference = self.text(key)?;
         self.fetch(key, &reference)
+    }
+
+    /// Tells that a setting is missing.
+    pub(super) fn missing(&self, key: &str, hint: &str) {
+        self.fault(key, "is missing", hint);
+    }
+
+    /// A text that must be there.
+    pub(super) fn needed(&mut self, key: &'static str) -> Option<String> {
+        if !self.has(key) {
+            self.missing(key, "set it");
+        }
+        self.text(key)
+    }
+
+    /// A secret that must be there.
+    pub(super) fn needed_secret(&mut self, key: &'static str) -> Option<Secret> {
+        if !self.has(key) {
+            self.missing(key, "write \"env:NAME\" or \"file:PATH\"");
+        }
+        self.secret(key)
     }
 
     /// Secrets, none when not set.

@@ -44,8 +44,7 @@ impl OidcSettings {
     pub(super) fn read(mut section: Section<'_>) -> Option<Self> {
         let issuer = section.needed("issuer");
         let client_id = section.needed("client_id");
-        let has_secret = section.needs("client_secret");
-        let client_secret = section.secret("client_secret").filter(|_| has_secret);
+        let client_secret = section.needed_secret("client_secret");
         let scopes = section.line("scopes", 500).unwrap_or_else(|| "openid".to_owned());
         if !scopes.split(' ').any(|scope| scope == "openid") {
             section.fault("scopes", "lacks openid, without which nobody is named", "write scopes = \"openid\"");

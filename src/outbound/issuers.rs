@@ -46,6 +46,7 @@ impl IssuerClient for Issuers {
             url: request.url,
             body,
             bearer: None,
+            headers: Vec::new(),
             timeout: TIMEOUT,
             most_bytes: MOST_BYTES,
             allow_private: self.allow_private,

@@ -47,6 +47,7 @@ impl Outbound {
                 method: if request.dry_run.is_some() { Method::POST } else { Method::GET },
                 url: request.url.clone(),
                 body: request.dry_run.as_ref().map(|args| ("application/json", args.to_string().into_bytes())),
+                headers: Vec::new(),
                 bearer,
                 timeout: request.timeout,
                 most_bytes: MOST_BYTES,
@@ -54,7 +55,7 @@ impl Outbound {
             })
             .await;
         match sent {
-            Ok(Answer { status: 200..=299, body }) => request.read(&body),
+            Ok(Answer { status: 200..=299, body, retry_after: _ }) => request.read(&body),
             Ok(Answer { status: 300..=399, .. }) => Looked::Failed(LookupFailure::Redirected),
             Ok(Answer { .. }) => Looked::Failed(LookupFailure::BadStatus),
             Err(failure) => Looked::Failed(match failure {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{
+    couriers::Ways,
     policy_files,
     sign_in::{self, Provider, SignInParts},
 };
@@ -36,6 +37,7 @@ const NO_POLICY: &str = "schema = 1\n";
 pub struct Prepared {
     pub(super) config: Config,
     pub(super) reviewers: ReviewerDirectory,
+    pub(super) ways: Ways,
     pub(super) permit_keys: PermitKeys,
     pub(super) checkpoint_key: Option<Arc<CheckpointKey>>,
     pub(super) credentials: Arc<Credentials>,
@@ -78,6 +80,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     let mut faults = Vec::new();
     let config = draft.config();
     let reviewers = directory(&config.reviewers, &mut faults);
+    let ways = Ways::read(&config.channels, &config.callbacks, &mut faults);
     let permit_keys = permit_keys(config, &mut faults);
     let sign_in = sign_in::parts(config, &mut faults);
     let checkpoint_key = config.audit.checkpoint_key.as_ref().and_then(|key| {
@@ -106,6 +109,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
         (Ok(config), Ok((Ok(loaded), files))) => Ok(Prepared {
             config,
             reviewers,
+            ways,
             permit_keys,
             checkpoint_key: checkpoint_key.map(Arc::new),
             credentials,

@@ -5,7 +5,10 @@ use serde_json::{Map, Value};
 use sqlx::FromRow;
 
 use crate::{
-    app::ports::{Checkpoint, DecisionOutcome, IdempotencyRecord, Parked, StoreError, SubjectCall},
+    app::ports::{
+        Checkpoint, DecisionOutcome, DestinationStanding, IdempotencyRecord, OutboxCount, Parked, StoreError,
+        SubjectCall,
+    },
     domain::{
         approval::{
             code::ApprovalCode,
@@ -20,11 +23,13 @@ use crate::{
         },
         call::CallKey,
         canon::json::{self, ArgsHash},
+        channel::Destination,
         facts::StandingDenial,
         grant::{Grant, GrantRecord, GrantText},
         identity::{HolderName, KeyParts, KeyRecord, ReviewerName, Role, Roles},
         ids::{ApprovalId, Id, IdKind, Name, NameKind},
         limit::{Measure, Tally, amount::Amount},
+        notice::{Notice, QueuedNotice, Topic},
         policy::PolicyVersion,
         review::{ReviewHash, ReviewRef},
         run::{KnownRun, NewestTurn, ParkedTag, Run, RunKey, RunLease},
@@ -560,6 +565,88 @@ impl KeyRow {
 /// The lists of a key's record as JSON: its roles, and its agents.
 pub(super) fn key_lists(key: &KeyRecord) -> Result<(String, String), StoreError> {
     Ok((to_json(key.roles())?, to_json(key.agents())?))
+}
+
+/// A row of `outbox`.
+#[derive(FromRow)]
+pub(super) struct NoticeRow {
+    id: String,
+    destination: String,
+    recipient: Option<String>,
+    event: String,
+    approval_id: Option<String>,
+    agent: Option<String>,
+    run_id: Option<String>,
+    data: String,
+    at: i64,
+    not_before: i64,
+    instead_of: Option<String>,
+    attempts: i32,
+    failed: String,
+    dead_since: Option<i64>,
+}
+
+impl NoticeRow {
+    pub(super) fn into_queued(self) -> Result<QueuedNotice, StoreError> {
+        let topic = match (&self.approval_id, &self.agent, &self.run_id) {
+            (Some(approval), _, _) => Topic::Approval(id(approval)?),
+            (None, Some(agent), Some(run)) => Topic::Run(RunKey { agent: name(agent)?, run: name(run)? }),
+            (None, _, _) => return Err(unreadable("message")),
+        };
+        let notice = Notice {
+            id: id(&self.id)?,
+            to: destination(&self.destination)?,
+            recipient: self.recipient.as_deref().map(name).transpose()?,
+            event: self.event.parse().map_err(|_| unreadable("message"))?,
+            topic,
+            data: notice_data(&self.data)?,
+            at: Timestamp::from_micros(self.at),
+            not_before: Timestamp::from_micros(self.not_before),
+            instead_of: self.instead_of.as_deref().map(id).transpose()?,
+        };
+        Ok(QueuedNotice {
+            notice,
+            attempts: u32::try_from(self.attempts).map_err(|_| unreadable("message"))?,
+            failed: from_json(&self.failed, "message")?,
+            dead_since: self.dead_since.map(Timestamp::from_micros),
+        })
+    }
+}
+
+pub(super) fn destination(text: &str) -> Result<Destination, StoreError> {
+    text.parse().map_err(|_| unreadable("destination"))
+}
+
+pub(super) fn notice_data(text: &str) -> Result<Value, StoreError> {
+    from_json(text, "message")
+}
+
+/// How many messages of one destination wait, and were given up.
+pub(super) fn outbox_count((to, waiting, dead): (String, i64, i64)) -> Result<OutboxCount, StoreError> {
+    let count = |count: i64| u64::try_from(count).map_err(|_| unreadable("count"));
+    Ok(OutboxCount { to: destination(&to)?, waiting: count(waiting)?, dead: count(dead)? })
+}
+
+/// A row of `destinations`, but for its lease.
+#[derive(FromRow)]
+pub(super) struct StandingRow {
+    name: String,
+    not_before: i64,
+    failing_since: Option<i64>,
+    disabled_at: Option<i64>,
+    disabled_why: Option<String>,
+}
+
+impl StandingRow {
+    pub(super) fn into_standing(self) -> Result<(Destination, DestinationStanding), StoreError> {
+        let disabled = self.disabled_at.map(Timestamp::from_micros);
+        let standing = DestinationStanding {
+            not_before: Timestamp::from_micros(self.not_before),
+            failing_since: self.failing_since.map(Timestamp::from_micros),
+            disabled: disabled.map(|at| (at, self.disabled_why.unwrap_or_default())),
+        };
+        Ok((destination(&self.name)?, standing))
+    }
 }
 
 /// A row of `checkpoints`.

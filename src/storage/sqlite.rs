@@ -12,8 +12,8 @@ use tokio::sync::broadcast;
 use super::{Background, ConnectOptions};
 use crate::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GrantFilter, GroupAppend, Guard, Parked,
-        RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, DestinationStanding, EntryFilter, GrantFilter,
+        GroupAppend, Guard, OutboxCount, Parked, RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -22,9 +22,11 @@ use crate::{
             payload::{Payload, PayloadDigest},
         },
         canon::json::ArgsHash,
+        channel::Destination,
         grant::GrantRecord,
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, DecisionId, GrantId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, NoticeId, RunId},
+        notice::QueuedNotice,
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
         session::SessionRecord,
@@ -46,6 +48,7 @@ mod grants;
 mod idempotency;
 mod keys;
 mod limits;
+mod outbox;
 mod payloads;
 mod policies;
 mod runs;
@@ -250,6 +253,43 @@ impl Store for SqliteStore {
 
     async fn checkpoints(&self, limit: u32) -> Result<Vec<Checkpoint>, StoreError> {
         checkpoints::newest(&self.readers, limit).await
+    }
+
+    async fn due_destinations(&self, now: Timestamp) -> Result<Vec<Destination>, StoreError> {
+        outbox::due(&self.readers, now).await
+    }
+
+    async fn waiting_notices(
+        &self,
+        to: &Destination,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedNotice>, StoreError> {
+        outbox::waiting(&self.readers, to, now, limit).await
+    }
+
+    async fn dead_notices(&self, before: Option<NoticeId>, limit: u32) -> Result<Vec<QueuedNotice>, StoreError> {
+        outbox::dead(&self.readers, before, limit).await
+    }
+
+    async fn destinations(&self) -> Result<Vec<(Destination, DestinationStanding)>, StoreError> {
+        outbox::standings(&self.readers).await
+    }
+
+    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError> {
+        outbox::counts(&self.readers).await
+    }
+
+    async fn posting(&self, approval: ApprovalId, to: &Destination) -> Result<Option<String>, StoreError> {
+        outbox::place(&self.readers, approval, to).await
+    }
+
+    async fn posted_at(&self, to: &Destination, place: &str) -> Result<Vec<ApprovalId>, StoreError> {
+        outbox::posted_at(&self.readers, to, place).await
+    }
+
+    async fn told_of_run(&self, to: &Destination, run: &RunKey) -> Result<Option<serde_json::Value>, StoreError> {
+        outbox::told_of_run(&self.readers, to, run).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

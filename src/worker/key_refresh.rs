@@ -35,7 +35,7 @@ impl Work for KeyRefresh {
     fn wakes(&self, change: &Change) -> bool {
         match change {
             Change::Keys | Change::Unknown => true,
-            Change::Approval(_) | Change::Policy => false,
+            Change::Approval(_) | Change::Policy | Change::Outbox => false,
         }
     }
 

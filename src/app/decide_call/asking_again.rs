@@ -9,12 +9,13 @@ use crate::{
         claim_call::{Presented, Today},
         error::{AlreadyExecuted, Error},
         limits::Locked,
-        ports::{Change, Tx},
+        ports::Tx,
     },
     domain::{
         approval::state::{Approval, Canceller, Claimable, Denier, Elapsed, Execution, State},
         audit::entry::{Actor, Entry, EventKind},
         decision::ReasonCode,
+        notice::NoticeEvent,
         time::Timestamp,
     },
 };
@@ -80,7 +81,7 @@ impl App {
             NextStep::Supersede(objection) => {
                 let (cancelled, _) = approval.cancel(Canceller::PolicyChange, *now)?;
                 tx.update_approval(&cancelled).await?;
-                tx.announce(Change::Approval(cancelled.id));
+                self.tell(tx.as_mut(), &cancelled, NoticeEvent::Cancelled, *now).await?;
                 let mut entry = Entry::new(EventKind::ApprovalCancelled, *now, Actor::service());
                 entry.reason_code = Some("policy_changed".to_owned());
                 entry.reason = Some(objection);
@@ -99,14 +100,14 @@ impl App {
         now: Timestamp,
     ) -> Result<Approval, Error> {
         let (approval, elapsed) = stored.at(now);
-        let event = match elapsed {
+        let (event, told) = match elapsed {
             Elapsed::Nothing => return Ok(approval),
-            Elapsed::Expired => EventKind::ApprovalExpired,
-            Elapsed::LeaseEnded => EventKind::OutcomeUnknown,
+            Elapsed::Expired => (EventKind::ApprovalExpired, NoticeEvent::Expired),
+            Elapsed::LeaseEnded => (EventKind::OutcomeUnknown, NoticeEvent::Outcome),
         };
         tx.update_approval(&approval).await?;
         tx.append(about(&approval, Entry::new(event, now, Actor::service())));
-        tx.announce(Change::Approval(approval.id));
+        self.tell(tx, &approval, told, now).await?;
         Ok(approval)
     }
 

@@ -127,7 +127,7 @@ impl App {
             while let Ok(change) = timeout_at(until, changes.recv()).await {
                 match change {
                     Ok(Change::Approval(_) | Change::Unknown) | Err(RecvError::Lagged(_)) => break,
-                    Ok(Change::Keys | Change::Policy) => {}
+                    Ok(Change::Keys | Change::Policy | Change::Outbox) => {}
                     Err(RecvError::Closed) => return Ok(page),
                 }
             }

@@ -124,6 +124,14 @@ pub enum EventKind {
     /// An admin let a paused agent go on.
     #[serde(rename = "agent.resumed")]
     AgentResumed,
+    /// A message was given up.
+    NoticeDead,
+    /// Somebody had such a message tried again.
+    NoticeReplayed,
+    /// Nothing is sent to a destination any more.
+    DestinationDisabled,
+    /// Somebody let it be tried again.
+    DestinationEnabled,
     /// A key was created.
     #[serde(rename = "key.created")]
     KeyCreated,
@@ -183,6 +191,10 @@ impl EventKind {
             Self::RunResumed => "run.resumed",
             Self::AgentPaused => "agent.paused",
             Self::AgentResumed => "agent.resumed",
+            Self::NoticeDead => "notice.dead",
+            Self::NoticeReplayed => "notice.replayed",
+            Self::DestinationDisabled => "destination.disabled",
+            Self::DestinationEnabled => "destination.enabled",
             Self::KeyCreated => "key.created",
             Self::KeyRevoked => "key.revoked",
             Self::SessionOpened => "session.opened",

@@ -90,6 +90,7 @@ fn payload(change: &Change) -> String {
         Change::Approval(id) => id.to_string(),
         Change::Keys => "keys".to_owned(),
         Change::Policy => "policy".to_owned(),
+        Change::Outbox => "outbox".to_owned(),
         Change::Unknown => "unknown".to_owned(),
     }
 }
@@ -99,6 +100,7 @@ fn parse(payload: &str) -> Change {
     match payload {
         "keys" => Change::Keys,
         "policy" => Change::Policy,
+        "outbox" => Change::Outbox,
         other => ApprovalId::parse(other).map_or(Change::Unknown, Change::Approval),
     }
 }

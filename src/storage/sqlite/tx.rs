@@ -7,24 +7,26 @@ use sqlx::{Sqlite, Transaction};
 use tokio::sync::broadcast;
 
 use super::{
-    approvals, checkpoints, confirmations, entries, errors::commit_error, grants, idempotency, keys, limits, payloads,
-    policies, runs, sessions, subjects,
+    approvals, checkpoints, confirmations, entries, errors::commit_error, grants, idempotency, keys, limits, outbox,
+    payloads, policies, runs, sessions, subjects,
 };
 use crate::{
     app::ports::{
-        AgentStanding, Change, Checkpoint, CountedCall, DecisionOutcome, IdempotencyRecord, Parked, PermitKey,
-        StoreError, StoredPolicy, SubjectCall, Tx,
+        AgentStanding, Change, Checkpoint, CountedCall, DecisionOutcome, DestinationStanding, IdempotencyRecord,
+        NoticeEnding, Parked, PermitKey, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::{confirmation::Confirmation, state::Approval},
         audit::{entry::Entry, payload::Payload},
         call::CallKey,
         canon::json::ArgsHash,
+        channel::Destination,
         facts::StandingDenial,
         grant::{Grant, GrantRecord, Revocation},
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId, SessionId},
+        ids::{ApprovalId, DecisionId, GrantId, KeyId, NoticeId, RunId, SessionId},
         limit::{Measure, Tally},
+        notice::{Notice, QueuedNotice},
         run::{KnownRun, Run, RunKey, RunLease},
         session::{Link, SessionRecord, SignInAttempt},
         subject::Subject,
@@ -313,6 +315,62 @@ impl Tx for SqliteTx {
 
     async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError> {
         checkpoints::insert(&mut self.tx, checkpoint).await
+    }
+
+    async fn enqueue(&mut self, notices: &[Notice]) -> Result<(), StoreError> {
+        outbox::insert(&mut self.tx, notices).await?;
+        self.announce(Change::Outbox);
+        Ok(())
+    }
+
+    async fn lease_destination(
+        &mut self,
+        to: &Destination,
+        lease: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<DestinationStanding>, StoreError> {
+        outbox::lease(&mut self.tx, to, lease, now, until).await
+    }
+
+    async fn release_destination(
+        &mut self,
+        to: &Destination,
+        lease: &str,
+        standing: &DestinationStanding,
+    ) -> Result<(), StoreError> {
+        outbox::release(&mut self.tx, to, lease, standing).await
+    }
+
+    async fn enable_destination(&mut self, to: &Destination) -> Result<bool, StoreError> {
+        outbox::enable(&mut self.tx, to).await
+    }
+
+    async fn finish_notices(
+        &mut self,
+        ids: &[NoticeId],
+        ending: NoticeEnding,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        outbox::finish(&mut self.tx, ids, ending, now).await
+    }
+
+    async fn update_notice(&mut self, queued: &QueuedNotice) -> Result<(), StoreError> {
+        outbox::update(&mut self.tx, queued).await
+    }
+
+    async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError> {
+        outbox::replay(&mut self.tx, id, now).await
+    }
+
+    async fn put_posting(
+        &mut self,
+        approval: ApprovalId,
+        to: &Destination,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        outbox::put_posting(&mut self.tx, approval, to, place, now).await
     }
 
     fn append(&mut self, entry: Entry) {

@@ -168,14 +168,9 @@ fn half_a_sign_in_is_told_of_with_all_that_is_missing() {
         "#,
     );
     assert_eq!(code, Some(2));
-    for part in [
-        "reviewers.ana.roles",
-        "oidc.issuer",
-        "oidc.client_id",
-        "oidc.client_secret",
-        "oidc.scopes",
-        "jwt.audience",
-    ] {
+    for part in
+        ["reviewers.ana.roles", "oidc.issuer", "oidc.client_id", "oidc.client_secret", "oidc.scopes", "jwt.audience"]
+    {
         assert!(told.contains(part), "nothing about {part} in:\n{told}");
     }
     let (_, told) = check(

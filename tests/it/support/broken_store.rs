@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        ApprovalFilter, Change, Checkpoint, DecisionOutcome, EntryFilter, GrantFilter, GroupAppend, Guard, Parked,
-        RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
+        ApprovalFilter, Change, Checkpoint, DecisionOutcome, DestinationStanding, EntryFilter, GrantFilter,
+        GroupAppend, Guard, OutboxCount, Parked, RunFilter, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::state::Approval,
@@ -13,9 +13,11 @@ use countersign::{
             payload::{Payload, PayloadDigest},
         },
         canon::json::ArgsHash,
+        channel::Destination,
         grant::GrantRecord,
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, DecisionId, GrantId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, NoticeId, RunId},
+        notice::QueuedNotice,
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
         session::SessionRecord,
@@ -153,6 +155,38 @@ impl Store for BrokenStore {
     }
 
     async fn checkpoints(&self, _: u32) -> Result<Vec<Checkpoint>, StoreError> {
+        self.answer().await
+    }
+
+    async fn due_destinations(&self, _: Timestamp) -> Result<Vec<Destination>, StoreError> {
+        self.answer().await
+    }
+
+    async fn waiting_notices(&self, _: &Destination, _: Timestamp, _: u32) -> Result<Vec<QueuedNotice>, StoreError> {
+        self.answer().await
+    }
+
+    async fn dead_notices(&self, _: Option<NoticeId>, _: u32) -> Result<Vec<QueuedNotice>, StoreError> {
+        self.answer().await
+    }
+
+    async fn destinations(&self) -> Result<Vec<(Destination, DestinationStanding)>, StoreError> {
+        self.answer().await
+    }
+
+    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError> {
+        self.answer().await
+    }
+
+    async fn posting(&self, _: ApprovalId, _: &Destination) -> Result<Option<String>, StoreError> {
+        self.answer().await
+    }
+
+    async fn posted_at(&self, _: &Destination, _: &str) -> Result<Vec<ApprovalId>, StoreError> {
+        self.answer().await
+    }
+
+    async fn told_of_run(&self, _: &Destination, _: &RunKey) -> Result<Option<serde_json::Value>, StoreError> {
         self.answer().await
     }
 

@@ -8,9 +8,9 @@ use std::{
 use async_trait::async_trait;
 use countersign::{
     app::ports::{
-        AgentStanding, ApprovalFilter, Change, Checkpoint, CountedCall, DecisionOutcome, EntryFilter, GrantFilter,
-        GroupAppend, Guard, IdempotencyRecord, Parked, PermitKey, RunFilter, SharedStore, Store, StoreError,
-        StoredPolicy, SubjectCall, Tx,
+        AgentStanding, ApprovalFilter, Change, Checkpoint, CountedCall, DecisionOutcome, DestinationStanding,
+        EntryFilter, GrantFilter, GroupAppend, Guard, IdempotencyRecord, NoticeEnding, OutboxCount, Parked, PermitKey,
+        RunFilter, SharedStore, Store, StoreError, StoredPolicy, SubjectCall, Tx,
     },
     domain::{
         approval::{confirmation::Confirmation, state::Approval},
@@ -21,11 +21,13 @@ use countersign::{
         },
         call::CallKey,
         canon::json::ArgsHash,
+        channel::Destination,
         facts::StandingDenial,
         grant::{Grant, GrantRecord, Revocation},
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, DecisionId, GrantId, KeyId, RunId, SessionId},
+        ids::{ApprovalId, DecisionId, GrantId, KeyId, NoticeId, RunId, SessionId},
         limit::{Measure, Tally},
+        notice::{Notice, QueuedNotice},
         policy::PolicyVersion,
         run::{KnownRun, Run, RunKey, RunLease},
         session::{Link, SessionRecord, SignInAttempt},
@@ -218,6 +220,43 @@ impl Store for FaultyStore {
 
     async fn checkpoints(&self, limit: u32) -> Result<Vec<Checkpoint>, StoreError> {
         self.store.checkpoints(limit).await
+    }
+
+    async fn due_destinations(&self, now: Timestamp) -> Result<Vec<Destination>, StoreError> {
+        self.store.due_destinations(now).await
+    }
+
+    async fn waiting_notices(
+        &self,
+        to: &Destination,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedNotice>, StoreError> {
+        self.store.waiting_notices(to, now, limit).await
+    }
+
+    async fn dead_notices(&self, before: Option<NoticeId>, limit: u32) -> Result<Vec<QueuedNotice>, StoreError> {
+        self.store.dead_notices(before, limit).await
+    }
+
+    async fn destinations(&self) -> Result<Vec<(Destination, DestinationStanding)>, StoreError> {
+        self.store.destinations().await
+    }
+
+    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError> {
+        self.store.outbox_counts().await
+    }
+
+    async fn posting(&self, approval: ApprovalId, to: &Destination) -> Result<Option<String>, StoreError> {
+        self.store.posting(approval, to).await
+    }
+
+    async fn posted_at(&self, to: &Destination, place: &str) -> Result<Vec<ApprovalId>, StoreError> {
+        self.store.posted_at(to, place).await
+    }
+
+    async fn told_of_run(&self, to: &Destination, run: &RunKey) -> Result<Option<serde_json::Value>, StoreError> {
+        self.store.told_of_run(to, run).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
@@ -495,6 +534,60 @@ impl Tx for FaultyTx {
 
     async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError> {
         self.tx.insert_checkpoint(checkpoint).await
+    }
+
+    async fn enqueue(&mut self, notices: &[Notice]) -> Result<(), StoreError> {
+        self.tx.enqueue(notices).await
+    }
+
+    async fn lease_destination(
+        &mut self,
+        to: &Destination,
+        lease: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<DestinationStanding>, StoreError> {
+        self.tx.lease_destination(to, lease, now, until).await
+    }
+
+    async fn release_destination(
+        &mut self,
+        to: &Destination,
+        lease: &str,
+        standing: &DestinationStanding,
+    ) -> Result<(), StoreError> {
+        self.tx.release_destination(to, lease, standing).await
+    }
+
+    async fn enable_destination(&mut self, to: &Destination) -> Result<bool, StoreError> {
+        self.tx.enable_destination(to).await
+    }
+
+    async fn finish_notices(
+        &mut self,
+        ids: &[NoticeId],
+        ending: NoticeEnding,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.tx.finish_notices(ids, ending, now).await
+    }
+
+    async fn update_notice(&mut self, queued: &QueuedNotice) -> Result<(), StoreError> {
+        self.tx.update_notice(queued).await
+    }
+
+    async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError> {
+        self.tx.replay_notice(id, now).await
+    }
+
+    async fn put_posting(
+        &mut self,
+        approval: ApprovalId,
+        to: &Destination,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.tx.put_posting(approval, to, place, now).await
     }
 
     fn append(&mut self, entry: Entry) {

@@ -24,6 +24,7 @@ use countersign::{
             chain::SealedEntry,
             entry::{Actor, EventKind},
         },
+        channel::Channels,
         identity::{GroupName, ReviewerDirectory, ReviewerEntry, ReviewerName, Role},
         policy::{Policy, SourceFile},
     },
@@ -265,6 +266,7 @@ impl Service {
             log,
             policy: Policy::load(&policy_files()).unwrap().policy,
             reviewers: ReviewerDirectory::new(reviewers).unwrap(),
+            channels: Channels::default(),
             settings: Settings { public_url: settings.public_url.clone(), claim_lease: LEASE },
         });
         let app = Arc::new(app.with_sign_in(sign_in));

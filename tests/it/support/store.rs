@@ -124,7 +124,7 @@ pub(crate) async fn on_postgres<F: Future<Output = ()> + 'static>(test: impl FnO
 pub(crate) async fn next_known(changes: &mut tokio::sync::broadcast::Receiver<Change>) -> Change {
     loop {
         match changes.recv().await.unwrap() {
-            Change::Unknown => {}
+            Change::Unknown | Change::Outbox => {}
             known @ (Change::Approval(_) | Change::Keys | Change::Policy) => return known,
         }
     }

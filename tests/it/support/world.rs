@@ -32,6 +32,7 @@ use countersign::{
             entry::{Actor, EventKind},
         },
         call::{Arguments, CallKey, ToolCall},
+        channel::Channels,
         identity::{
             AgentId, Credential, GroupName, HolderName, KeyParts, KeyRecord, ReviewerDirectory, ReviewerEntry,
             ReviewerName, Role, Roles,
@@ -129,12 +130,14 @@ pub(crate) struct Setup {
     pub(crate) wrap: Option<Arc<dyn Fn(SharedStore) -> SharedStore + Send + Sync>>,
     /// Where random bytes come from, when not from a counter.
     pub(crate) entropy: Option<Arc<dyn Entropy>>,
+    /// Who is told of what; nobody unless a test says so. Every reviewer has the address `NAME@acme.example` then.
+    pub(crate) channels: Channels,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let reviewers: Vec<(_, &[_])> = vec![("ana", &["finance", "support-leads"]), ("bo", &["support-leads"])];
-        Self { policy: POLICY.to_owned(), reviewers, wrap: None, entropy: None }
+        Self { policy: POLICY.to_owned(), reviewers, wrap: None, entropy: None, channels: Channels::default() }
     }
 }
 
@@ -332,10 +335,11 @@ impl World {
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
         let store = storage.store();
         let used = setup.wrap.map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
+        let tells = setup.channels.destinations().next().is_some();
         let entries = setup.reviewers.iter().map(|(name, groups)| ReviewerEntry {
             name: ReviewerName::parse(name).unwrap(),
             groups: groups.iter().map(|group| GroupName::parse(group).unwrap()).collect(),
-            email: None,
+            email: tells.then(|| format!("{name}@acme.example")),
             slack_user: None,
             oidc_subject: None,
             absence: None,
@@ -359,6 +363,7 @@ impl World {
             log,
             policy: policy(&setup.policy),
             reviewers,
+            channels: setup.channels,
             settings: Settings { public_url: PUBLIC_URL.to_owned(), claim_lease: LEASE },
         });
         Self {

@@ -7,6 +7,7 @@ use crate::{
     domain::{
         approval::state::{Approval, Canceller, Denial, Denier, State as Stands},
         ids::ApprovalId,
+        notice::approval_url,
         time::Timestamp,
     },
     http::{
@@ -92,7 +93,7 @@ impl AgentApproval {
             id: approval.id,
             code: approval.code.to_string(),
             state: approval.state.name().into(),
-            url: format!("{}/review/{}", state.settings.public_url, approval.id),
+            url: approval_url(&state.settings.public_url, approval.id),
             expires_at: approval.expires_at,
             claim_after,
             votes: VoteCount { have: approval.counting_votes(), need: approval.requirement.needed() },

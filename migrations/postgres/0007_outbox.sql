@@ -1,0 +1,55 @@
+-- Messages to reviewers and to the stacks that ask: written by the transaction they tell of, delivered after it.
+
+create table outbox (
+    id text collate "C" primary key,
+    -- `channel:NAME` or `callback:AGENT`.
+    destination text collate "C" not null,
+    -- The reviewer, where the channel writes to people.
+    recipient text collate "C",
+    event text collate "C" not null,
+    approval_id text collate "C",
+    agent text collate "C",
+    run_id text collate "C",
+    data text collate "C" not null,
+    at bigint not null,
+    not_before bigint not null,
+    instead_of text collate "C",
+    -- `waiting`, `delivered`, `moot` (nobody had to know any more) or `dead` (given up).
+    state text collate "C" not null default 'waiting',
+    attempts integer not null default 0,
+    -- The last attempts that failed, as JSON.
+    failed text collate "C" not null default '[]',
+    finished_at bigint,
+    constraint outbox_topic check ((approval_id is null) <> (run_id is null)),
+    constraint outbox_state check (state in ('waiting', 'delivered', 'moot', 'dead'))
+);
+
+create index outbox_waiting on outbox (destination, not_before, id) where state = 'waiting';
+create index outbox_due on outbox (not_before) where state = 'waiting';
+create index outbox_dead on outbox (id) where state = 'dead';
+create index outbox_approval on outbox (approval_id) where approval_id is not null;
+
+-- One row for each destination that was ever served.
+create table destinations (
+    name text collate "C" primary key,
+    -- Who delivers, and until when nobody else does.
+    lease text collate "C",
+    leased_until bigint not null default 0,
+    -- Nothing is sent before this: the destination asked for patience, or its pace does.
+    not_before bigint not null default 0,
+    failing_since bigint,
+    disabled_at bigint,
+    disabled_why text collate "C"
+);
+
+-- Where an approval was posted, so that every copy can be brought to its final state.
+create table postings (
+    approval_id text collate "C" not null,
+    destination text collate "C" not null,
+    -- The channel's own name for the message; several approvals may share one.
+    place text collate "C" not null,
+    posted_at bigint not null,
+    primary key (approval_id, destination)
+);
+
+create index postings_place on postings (destination, place);

@@ -1,0 +1,93 @@
+//! Delivers messages: looks where something is due, and lets each destination be served on its own, so that one that
+//! does not answer keeps no other waiting.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::task::JoinSet;
+
+use super::{RoundFailed, Work};
+use crate::{
+    app::{App, deliver::Couriers, error::Error, ports::Change},
+    domain::channel::Destination,
+};
+
+/// The delivery of messages.
+pub struct Outbox {
+    app: Arc<App>,
+    couriers: Arc<Couriers>,
+    serving: Mutex<Serving>,
+}
+
+/// The destinations that are served right now; a round waits for none of them.
+#[derive(Default)]
+struct Serving {
+    destinations: BTreeSet<Destination>,
+    tasks: JoinSet<(Destination, Result<usize, Error>)>,
+}
+
+impl Outbox {
+    /// Delivers the messages of these use cases by these couriers.
+    pub fn new(app: Arc<App>, couriers: Arc<Couriers>) -> Self {
+        Self { app, couriers, serving: Mutex::default() }
+    }
+}
+
+impl Serving {
+    /// Forgets what has ended; why something ended badly, if anything did.
+    fn reap(&mut self) -> Option<String> {
+        let mut failed = None;
+        while let Some(ended) = self.tasks.try_join_next() {
+            match ended {
+                Ok((to, served)) => {
+                    self.destinations.remove(&to);
+                    failed = served.err().map(|error| error.to_string()).or(failed);
+                }
+                Err(error) => {
+                    // It cannot say which one it was: a destination that is served twice here is leased once.
+                    self.destinations.clear();
+                    failed = Some(error.to_string());
+                }
+            }
+        }
+        failed
+    }
+}
+
+#[async_trait]
+impl Work for Outbox {
+    fn name(&self) -> &'static str {
+        "outbox"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn wakes(&self, change: &Change) -> bool {
+        match change {
+            Change::Outbox | Change::Unknown => true,
+            Change::Approval(_) | Change::Keys | Change::Policy => false,
+        }
+    }
+
+    async fn round(&self) -> Result<(), RoundFailed> {
+        let due = self.app.due_destinations().await.map_err(|error| RoundFailed(error.to_string()))?;
+        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = serving.reap();
+        for to in due {
+            if serving.destinations.insert(to.clone()) {
+                let (app, courier) = (Arc::clone(&self.app), self.couriers.get(&to).cloned());
+                serving.tasks.spawn(async move {
+                    let served = app.deliver_to(&to, courier.as_deref()).await;
+                    (to, served)
+                });
+            }
+        }
+        failed.map_or(Ok(()), |failed| Err(RoundFailed(failed)))
+    }
+}
