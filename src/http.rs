@@ -7,12 +7,14 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 mod api;
+mod browser;
 mod error;
 mod extract;
 mod layers;
 pub mod metrics;
 pub mod openapi;
 mod rate;
+mod sign_in;
 pub mod state;
 
 use state::HttpState;
@@ -23,6 +25,7 @@ pub fn router(state: HttpState) -> Router {
     if !state.settings.metrics_elsewhere {
         api = api.merge(metrics_route());
     }
+    api = api.merge(sign_in::routes());
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let api = api
         .merge(docs)

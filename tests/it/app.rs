@@ -16,3 +16,4 @@ mod report_outcome;
 mod requirements;
 mod review;
 mod runs;
+mod sign_in;

@@ -205,16 +205,6 @@ fn a_fault_reads_as_a_sentence_with_a_hint() {
 }
 
 #[test]
-fn what_a_later_version_supports_is_refused_and_not_ignored() {
-    for table in ["channels", "callbacks", "oidc", "jwt"] {
-        let faults = Written::new(&format!("[{table}]")).faults();
-        assert_eq!(faults, [ConfigFault::new(table, "is not supported yet", "take it out")]);
-    }
-    let from_variable = Written::new("").env("COUNTERSIGN_JWT__ISSUER", "https://login.acme.example");
-    assert_eq!(from_variable.faulty_settings(), ["jwt"]);
-}
-
-#[test]
 fn checkpoint_settings_without_the_key_are_half_a_configuration() {
     let settings = Written::new("[audit]\ncheckpoint_file = \"checkpoints.jsonl\"\ncheckpoint_every = \"5m\"");
     assert_eq!(settings.faulty_settings(), ["audit.checkpoint_every", "audit.checkpoint_file"]);

@@ -20,4 +20,5 @@ mod reviews;
 mod roles;
 mod runs;
 mod service;
+mod sign_in;
 mod waiting;

@@ -2,10 +2,12 @@
 
 pub(crate) mod agentdojo;
 pub(crate) mod broken_store;
+pub(crate) mod browser;
 pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod faulty_store;
 pub(crate) mod installation;
+pub(crate) mod issuer;
 pub(crate) mod keys;
 pub(crate) mod lookups;
 pub(crate) mod mail_server;

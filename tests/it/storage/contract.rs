@@ -7,6 +7,7 @@ mod log;
 mod outbox;
 mod records;
 mod runs;
+mod sessions;
 mod subjects;
 mod transactions;
 

@@ -12,7 +12,6 @@ use countersign::{
         run::RunKey,
         time::Timestamp,
     },
-    storage::Engine,
 };
 use serde_json::json;
 use uuid::Uuid;
