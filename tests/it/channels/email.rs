@@ -1,11 +1,13 @@
 //! Mirrors `src/channels/email.rs`: mails as a real server takes them.
 
 use countersign::{
-    app::ports::Courier as _,
-    app::ports::{Delivery, Dispatch},
+    app::{
+        links::{AskedFor, FollowedLink},
+        ports::{Courier as _, Delivery, Dispatch},
+    },
     channels::email::EmailCourier,
     domain::channel::{Channel, ChannelKind, Channels, Destination},
-    domain::{identity::ChannelName, ids::NoticeId, notice::NoticeEvent},
+    domain::{identity::ChannelName, ids::NoticeId, notice::NoticeEvent, session::Secret},
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -48,7 +50,12 @@ async fn a_notice_says_what_would_run_and_where_to_decide() {
         let body = body.replace("=\n", "").replace("=3D", "=");
         assert!(body.contains("/to = \"x@acme.example\""), "{body}");
         assert!(body.contains("a\\u{202E}b"), "{body}");
-        assert!(body.contains(&format!("https://approve.acme.example/review/approvals/{}", approval.id)), "{body}");
+        let link = body.lines().find(|line| line.starts_with("https://approve.acme.example/")).unwrap();
+        assert!(link.starts_with("https://approve.acme.example/link/"), "a link for this person alone: {link}");
+        let secret = Secret::parse(link.rsplit('/').next().unwrap()).unwrap();
+        let followed = world.app.follow_link(&secret, AskedFor::Elsewhere, None, "req-1").await.unwrap();
+        let FollowedLink::Opened(opened) = followed else { panic!("{followed:?}") };
+        assert!(opened.session.may_see(approval.id));
     })
     .await;
 }
