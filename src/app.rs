@@ -52,7 +52,9 @@ pub mod report_outcome;
 pub mod review;
 pub mod runs;
 pub mod sessions;
+pub mod sign_in;
 mod tell;
+mod tokens;
 mod trusted_texts;
 
 use audit_log::DecisionLog;

@@ -138,6 +138,8 @@ impl App {
                 return Err(TooWide::Denied { tool: tool.name.clone() }.into());
             }
             grant::check(&policy, tool, &terms, &maker)?;
+            let requirement = policy.requirement_of(tool, &terms.lifts.rules);
+            self.may_approve_here(tx.as_mut(), reviewer, &requirement, now).await?;
             if let Err(faults) = policy.grant_condition(tool, &request.when) {
                 let places = faults.into_iter().map(|fault| ConditionPlace::of(fault, &request.when));
                 return Err(Error::Condition(places.collect()));

@@ -292,6 +292,7 @@ impl App {
         }
         let (approval, counted, told) = if decision.approve {
             self.may_approve(reviewer, &approval, &self.requesters(&self.policy(), run), now)?;
+            self.may_approve_here(tx, reviewer, &approval.requirement, now).await?;
             let id = approval.id;
             let vote = Vote { reviewer: reviewer.name.clone(), groups: reviewer.groups.clone(), at: now };
             let confirms = approval.requirement.double_confirm;

@@ -4,10 +4,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
-use super::{App, Caller, ReviewerCaller, error::Error, ports::Tx, retrying};
+use super::{
+    App, Caller, ReviewerCaller,
+    error::Error,
+    ports::{
+        Tx,
+        sign_in::{SignInProvider, TokenVerifier},
+    },
+    retrying,
+};
 use crate::domain::{
     audit::entry::{Actor, Entry, EventKind},
     identity::{Credential, Principal, ReviewerName, Role, Roles},
@@ -22,6 +31,10 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// What there is to sign in with, and what that makes of people.
 #[derive(Clone, Default)]
 pub struct SignInSettings {
+    /// Who says who somebody is.
+    pub provider: Option<Arc<dyn SignInProvider>>,
+    /// Whose tokens are credentials of the API.
+    pub tokens: Option<Arc<dyn TokenVerifier>>,
     /// The roles beside `reviewer` that people have when they are signed in.
     pub roles: BTreeMap<ReviewerName, BTreeSet<Role>>,
     /// What personal links open.

@@ -71,7 +71,7 @@ pub type ChannelName = Name<OfChannel>;
 pub type HolderName = Name<OfHolder>;
 
 /// Agents known by a token of an issuer have ids with this beginning; no key may bear such a name.
-const TOKEN_NAMES: &str = "jwt:";
+pub const TOKEN_NAMES: &str = "jwt:";
 
 /// What the holder of a credential may be. No role contains another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -382,6 +382,12 @@ impl Principal {
         let roles = Roles::new(others.into_iter().chain([Role::Reviewer]))?;
         let name = HolderName::parse(reviewer.name.as_str())?;
         Ok(Self { credential, name, roles, agents: BTreeSet::new(), scope: SessionScope::Everything })
+    }
+
+    /// The holder of a token of the configured issuer, under a name of this installation's; `agents` are those whose
+    /// trusted request the holder may write.
+    pub fn of_token(subject: String, name: HolderName, roles: Roles, agents: BTreeSet<AgentId>) -> Self {
+        Self { credential: Credential::Token(subject), name, roles, agents, scope: SessionScope::Everything }
     }
 
     /// The same, reaching no further than `scope`.

@@ -8,12 +8,11 @@ use axum::{
 };
 use maud::html;
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::page::{self, Apology, FormsLead, apology, one_button, see_other};
 use crate::{
     app::{
-        App,
+        error::Error,
         links::{AskedFor, FollowedLink},
     },
     auth::session::FormKey,
@@ -39,7 +38,7 @@ pub(super) async fn show(State(state): State<HttpState>, request: Request) -> Re
     };
     // The page is the same for every text of the right form, a link's or not.
     let link = Secret::parse(&token).ok_or_else(|| apology(&scope, Apology::NotFound))?;
-    let browser = browser_of(&parts.headers, &state, &state.app).map_err(|error| page::of_error(&scope, error))?;
+    let browser = browser_of(&parts.headers, &state).map_err(|error| page::of_error(&scope, error))?;
     let token_field = form_key(&browser, &link).field(state.app.now());
     let body = html! {
         p { "This link was sent to one person, and works once." }
@@ -89,14 +88,10 @@ pub(super) async fn follow(State(state): State<HttpState>, request: Request) -> 
 }
 
 /// What this browser holds before a session; something new when it holds nothing.
-pub(super) fn browser_of(
-    headers: &HeaderMap,
-    state: &HttpState,
-    app: &App,
-) -> Result<Secret, crate::app::error::Error> {
+pub(super) fn browser_of(headers: &HeaderMap, state: &HttpState) -> Result<Secret, Error> {
     match Cookie::SignIn.secret(headers, &state.settings.public_url) {
         Some(held) => Ok(held),
-        None => app.secret(),
+        None => state.app.secret(),
     }
 }
 
@@ -108,5 +103,5 @@ pub(super) fn hold(response: &mut Response, cookie: Cookie, secret: &Secret, sta
 }
 
 fn form_key(browser: &Secret, link: &Secret) -> FormKey {
-    FormKey::new(browser, format!("link {}", hex::encode(Sha256::digest(link.hash()))))
+    FormKey::new(browser, format!("link {}", hex::encode(link.hash())))
 }

@@ -235,6 +235,28 @@ parameters = { type = "object", properties = { to = { type = "string" } } }
 }
 
 #[tokio::test]
+async fn what_takes_a_fresh_sign_in_leads_to_one_and_can_be_denied_meanwhile() {
+    const POLICY: &str = r#"
+schema = 1
+[tools.send]
+risk = "send"
+parameters = { type = "object", properties = { to = { type = "string" } } }
+approval = { step_up = true }
+"#;
+    let service = Service::under(POLICY, vec![reviewer("ana", &[])]).await;
+    let held = service.decide("send", json!({ "to": "x" }), "t1").await.json()["approval"].clone();
+    let ana = service.person("ana").await;
+    assert!(ana.page(&page_of(&held)).await.contains("/approve\""));
+    service.clock.advance(std::time::Duration::from_secs(301));
+    let page = ana.page(&page_of(&held)).await;
+    assert!(!page.contains("/approve\""), "{page}");
+    assert!(page.contains(&format!("/login?to={}&amp;fresh=1", page_of(&held))), "{page}");
+    let tried = decide(&ana, &page_of(&held), "approve", &[]).await;
+    assert_eq!(tried.status, 403);
+    assert_eq!(decide(&ana, &page_of(&held), "deny", &[]).await.status, 303);
+}
+
+#[tokio::test]
 async fn the_second_of_two_clicks_counts_from_two_seconds_on() {
     let service = Service::start().await;
     let answer =
