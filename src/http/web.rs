@@ -471,16 +471,15 @@ async fn done(desk: &Desk, id: ApprovalId, acted: Result<(), Error>) -> Result<R
 
 /// Says why something was not done, on the page of the approval as it is now.
 async fn not_done(desk: &Desk, id: ApprovalId, error: Error) -> Result<Response, Response> {
-    let status = match &error {
-        Error::Refused(Refused { why: Obstacle::Decided { .. }, .. }) => {
-            return Ok(see_other(&format!("{}?late=1", approval::path(id))));
-        }
-        Error::NotFound | Error::KeyRevoked | Error::Store(_) | Error::Entropy(_) | Error::Unwritable(_) => {
-            return Err(desk.failed(error));
-        }
-        Error::NotEligible(_) | Error::StepUpRequired | Error::DecideInWeb => StatusCode::FORBIDDEN,
-        _other => StatusCode::CONFLICT,
-    };
+    if is_too_late(&error) {
+        return Ok(see_other(&format!("{}?late=1", approval::path(id))));
+    }
+    if matches!(error, Error::NotFound | Error::KeyRevoked | Error::Store(_) | Error::Entropy(_) | Error::Unwritable(_))
+    {
+        return Err(desk.failed(error));
+    }
+    let is_not_for_them = matches!(error, Error::NotEligible(_) | Error::StepUpRequired | Error::DecideInWeb);
+    let status = if is_not_for_them { StatusCode::FORBIDDEN } else { StatusCode::CONFLICT };
     // That somebody tried what is not for him to do is recorded.
     let _ = reviewer_refused(&desk.state, &desk.signed_in.reviewer.caller, Some(id), error.clone()).await;
     let full = in_full(desk, id).await?;
@@ -488,20 +487,27 @@ async fn not_done(desk: &Desk, id: ApprovalId, error: Error) -> Result<Response,
     Ok(approval_page(desk, &full, status, Some(NotDone(&text))))
 }
 
+/// Whether somebody else decided before.
+const fn is_too_late(error: &Error) -> bool {
+    matches!(error, Error::Refused(Refused { why: Obstacle::Decided { .. }, .. }))
+}
+
 /// Why something cannot be done, as the end of a sentence.
 fn objection_text(error: &Error, approval: &Approval) -> String {
-    match error {
-        Error::NotEligible(why) => why.clone(),
-        Error::StaleArgs { .. } | Error::StaleReview { .. } => {
-            "what is held is no longer what you were shown, so look at it again".to_owned()
-        }
-        Error::StepUpRequired => "it takes a sign-in of the last five minutes".to_owned(),
-        Error::OfferGone => "that grant is not offered any more, so look at it again".to_owned(),
-        Error::Refused(Refused { why: Obstacle::Decided { .. }, .. }) => {
-            words::standing(approval).trim_end_matches('.').to_owned()
-        }
-        Error::Refused(refused) => refused.why.to_string(),
-        other => other.to_string(),
+    if let Error::NotEligible(why) = error {
+        why.clone()
+    } else if matches!(error, Error::StaleArgs { .. } | Error::StaleReview { .. }) {
+        "what is held is no longer what you were shown, so look at it again".to_owned()
+    } else if matches!(error, Error::StepUpRequired) {
+        "it takes a sign-in of the last five minutes".to_owned()
+    } else if matches!(error, Error::OfferGone) {
+        "that grant is not offered any more, so look at it again".to_owned()
+    } else if is_too_late(error) {
+        words::standing(approval).trim_end_matches('.').to_owned()
+    } else if let Error::Refused(refused) = error {
+        refused.why.to_string()
+    } else {
+        error.to_string()
     }
 }
 

@@ -99,7 +99,11 @@ pub(in crate::http) fn framed(frame: &Frame, here: Here, title: &str, body: Mark
             button.plain type="submit" { "Sign out" }
         }
     };
-    document(title, top, html! { script src=(ASSETS.script) defer {} }, body)
+    let rest = html! {
+        link rel="icon" href="data:,";
+        script src=(ASSETS.script) defer {}
+    };
+    document(title, top, rest, body)
 }
 
 /// A page for anybody, without the script.
@@ -107,7 +111,7 @@ pub(in crate::http) fn bare(title: &str, body: Markup) -> Markup {
     document(title, html! {}, html! {}, html! { div.alone { h1 { (title) } (body) } })
 }
 
-fn document(title: &str, top: Markup, script: Markup, body: Markup) -> Markup {
+fn document(title: &str, top: Markup, rest: Markup, body: Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -117,8 +121,7 @@ fn document(title: &str, top: Markup, script: Markup, body: Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Countersign" }
                 link rel="stylesheet" href=(ASSETS.style);
-                link rel="icon" href="data:,";
-                (script)
+                (rest)
             }
             body {
                 a.skip href="#main" { "Skip to the content" }

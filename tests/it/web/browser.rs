@@ -161,6 +161,9 @@ async fn every_page_stands_at_both_widths_with_and_without_the_script_and_axe_fi
     let granted = service.post("ana", "/grants", &grant).await;
     assert_eq!(granted.status, 201, "{granted:?}");
 
+    let ben = "ben".parse().unwrap();
+    let link = service.app.make_link(&ben, ApprovalId::parse(&one).unwrap()).await.unwrap();
+    let link = link.strip_prefix("https://approve.test").or(link.strip_prefix(&listening.base)).unwrap();
     let by_link = service.person_by_link("ben", ApprovalId::parse(&one).unwrap()).await.cookie();
     let stranger = service.person("cleo").await.cookie();
     let approval = |id: &str| format!("/review/approvals/{id}");
@@ -183,6 +186,9 @@ async fn every_page_stands_at_both_widths_with_and_without_the_script_and_axe_fi
         "audit-not-understood": { "path": "/review/audit?from=yesterday", "status": 400 },
         "run": { "path": "/review/runs/bot/run-1" },
         "sessions": { "path": "/review/sessions" },
+        "dead-letters": { "path": "/review/dead-letters" },
+        "link": { "path": link, "cookie": "" },
+        "sign-in": { "path": "/login?to=/review", "cookie": "", "status": 404 },
         "not-found": { "path": "/review/approvals/apr_nothing", "status": 404 },
     } });
     listening.drive("pages.mjs", scene).await;

@@ -155,7 +155,8 @@ async fn a_decision_that_came_too_late_says_who_decided_and_when() {
     let told = ana.page(&format!("{page}?late=1")).await;
     assert!(told.contains("Your decision came too late. Denied by ben on 30 Nov 2026"), "{told}");
     // The address alone says nothing of an approval that still waits.
-    let waiting = page_of(&service.held("t2").await);
+    let waiting = service.decide("delete_customer", json!({ "customer": "c-2" }), "t2").await.json();
+    let waiting = page_of(&waiting["approval"]);
     assert!(!ana.page(&format!("{waiting}?late=1")).await.contains("too late"));
 }
 
@@ -165,7 +166,7 @@ async fn a_decision_is_about_what_was_shown() {
     let held = service.held("t1").await;
     let ana = service.person("ana").await;
     let path = format!("{}/approve", page_of(&held));
-    let other = DELETION_HASH.replace('6', "7");
+    let other = DELETION_HASH.replace("6f6e", "7f6e");
     assert_eq!(ana.send(&path, &[("args_hash", &other)]).await.status, 409);
     let answer = ana.send(&path, &[("args_hash", DELETION_HASH), ("review_hash", "sha256:00")]).await;
     assert_eq!(answer.status, 409);
@@ -311,7 +312,7 @@ async fn decisions_on_many_are_taken_all_or_none() {
     twice.push(twice[0].clone());
     assert_eq!(send(twice).await.status, 400);
     let mut stale = fields("approve");
-    stale[5].1 = stale[5].1.replace('a', "b");
+    stale[5].1 = DELETION_HASH.to_owned();
     let refused = send(stale).await;
     assert_eq!(refused.status, 409);
     assert!(refused.text().contains("In the way: "), "{}", refused.text());

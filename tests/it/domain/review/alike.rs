@@ -28,7 +28,7 @@ fn compared(all: &[Value]) -> Stack {
 fn what_is_common_is_said_once_and_what_differs_per_line() {
     let stack = compared(&[json!({ "currency": "EUR", "order": "A" }), json!({ "currency": "EUR", "order": "B" })]);
     let common: Vec<&str> = stack.common.iter().map(|fact| fact.shown.as_str()).collect();
-    assert_eq!(common, ["EUR", "bot/run-1"]);
+    assert_eq!(common, ["EUR", "run-1"]);
     let differing = stack.lines.iter().map(|line| line.differing.iter().map(|fact| fact.shown.as_str()).collect());
     assert_eq!(differing.collect::<Vec<Vec<&str>>>(), [["A"], ["B"]]);
 }
