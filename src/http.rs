@@ -16,6 +16,7 @@ pub mod openapi;
 mod rate;
 mod sign_in;
 pub mod state;
+mod web;
 
 use state::HttpState;
 
@@ -25,7 +26,7 @@ pub fn router(state: HttpState) -> Router {
     if !state.settings.metrics_elsewhere {
         api = api.merge(metrics_route());
     }
-    api = api.merge(sign_in::routes());
+    api = api.merge(sign_in::routes()).merge(web::routes());
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let api = api
         .merge(docs)

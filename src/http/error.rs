@@ -315,6 +315,14 @@ impl Refusal {
         }
     }
 
+    /// What the integrator is told, when that is a problem.
+    pub(super) fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable { .. } | Self::Told { .. } => None,
+            Self::Problem(problem) => Some(&problem.detail),
+        }
+    }
+
     /// What went wrong inside the service, when something did: for its log alone.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {

@@ -12,6 +12,7 @@ pub(crate) mod keys;
 pub(crate) mod lookups;
 pub(crate) mod mail_server;
 pub(crate) mod orders;
+pub(crate) mod pages;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod programs;

@@ -154,6 +154,15 @@ impl Store for FaultyStore {
         self.store.open_twins(agent, tool, args_hash, now, limit).await
     }
 
+    async fn last_decided(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        before: ApprovalId,
+    ) -> Result<Option<Approval>, StoreError> {
+        self.store.last_decided(agent, tool, before).await
+    }
+
     async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
         self.store.calls_on(subjects, limit).await
     }
