@@ -44,6 +44,9 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 /// After how long of nothing but failures a destination is tried no more.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
+/// How long it is remembered what was delivered, and where it can be changed: longer than any approval lives.
+const REMEMBERED: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+
 /// Whoever delivers to each destination.
 pub type Couriers = BTreeMap<Destination, Arc<dyn Courier>>;
 
@@ -112,6 +115,20 @@ impl App {
             }
         }
         Ok(arrived)
+    }
+
+    /// Forgets what was delivered long ago.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn forget_delivered(&self) -> Result<u64, Error> {
+        retrying(|| async {
+            let mut tx = self.store.begin().await?;
+            let forgotten = tx.forget_notices(self.now().minus(REMEMBERED)).await?;
+            tx.commit().await?;
+            Ok(forgotten)
+        })
+        .await
     }
 
     async fn lease_destination(&self, to: &Destination, lease: &str) -> Result<Option<DestinationStanding>, Error> {
