@@ -230,7 +230,7 @@ impl App {
     ) -> Result<Step, Error> {
         let asking = |queued: &QueuedNotice| queued.notice.event.asks() && queued.notice.recipient == recipient;
         let (mut moot, mut quiet) = (Vec::new(), Vec::new());
-        let mut asked: BTreeMap<ApprovalId, (QueuedNotice, Approval)> = BTreeMap::new();
+        let mut asked: Vec<(QueuedNotice, Approval)> = Vec::new();
         let quiet_until = channel.quiet.as_ref().and_then(|quiet| quiet.end_at(now));
         for queued in queued.into_iter().filter(asking) {
             let Topic::Approval(id) = queued.notice.topic else { continue };
@@ -238,10 +238,10 @@ impl App {
             match approval.filter(|approval| approval.state.name() == StateName::Pending) {
                 None => moot.push(queued.notice.id),
                 // Whoever has not been asked yet is not reminded.
-                Some(_) if asked.contains_key(&id) => moot.push(queued.notice.id),
+                Some(_) if asked.iter().any(|(_, approval)| approval.id == id) => moot.push(queued.notice.id),
                 Some(approval) => match quiet_until.filter(|until| *until < approval.expires_at) {
                     Some(_) => quiet.push(queued),
-                    None => drop(asked.insert(id, (queued, approval))),
+                    None => asked.push((queued, approval)),
                 },
             }
         }
@@ -254,12 +254,12 @@ impl App {
         let to = match &recipient {
             Some(name) => match self.recipient(name, now) {
                 Some(recipient) => Some(recipient),
-                None => return Ok(Step::Moot(asked.into_values().map(|(queued, _)| queued.notice.id).collect())),
+                None => return Ok(Step::Moot(asked.into_iter().map(|(queued, _)| queued.notice.id).collect())),
             },
             None => None,
         };
         let most = if asked.len() < GATHERED { 1 } else { asked.len() };
-        let (queued, approvals): (Vec<_>, Vec<_>) = asked.into_values().take(most).unzip();
+        let (queued, approvals): (Vec<_>, Vec<_>) = asked.into_iter().take(most).unzip();
         let Some(first) = queued.first() else { return Ok(Step::Moot(Vec::new())) };
         let (id, event) = (first.notice.id, first.notice.event);
         let dispatch = match approvals.as_slice() {
