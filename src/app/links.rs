@@ -15,6 +15,7 @@ use crate::domain::{
     audit::entry::{Actor, Entry, EventKind},
     identity::ReviewerName,
     ids::ApprovalId,
+    notice::approval_url,
     session::{Link, Secret, Session, SessionScope, SignInMethod},
 };
 
@@ -175,7 +176,7 @@ impl App {
 
     /// Where an approval is shown to people.
     pub fn approval_page(&self, approval: ApprovalId) -> String {
-        format!("{}/review/approvals/{approval}", self.settings.public_url)
+        approval_url(&self.settings.public_url, approval)
     }
 
     fn link_address(&self, secret: &Secret) -> String {

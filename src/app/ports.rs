@@ -495,7 +495,7 @@ pub struct Recipient {
     pub name: ReviewerName,
     /// The address.
     pub email: String,
-    /// A link that lets this person, and nobody else, decide this approval; `None` where it takes a sign-in.
+    /// A link that lets this person, and nobody else, open this approval; `None` where there is nothing to decide.
     pub link: Option<String>,
 }
 

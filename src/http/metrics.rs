@@ -10,9 +10,11 @@ use std::{
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
+
+use crate::app::deliver::DestinationView;
 
 /// The media type of the text (OpenMetrics 1.0).
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -35,6 +37,11 @@ struct RequestLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DestinationLabels {
+    destination: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DecisionLabels {
     verdict: &'static str,
     reason: &'static str,
@@ -47,6 +54,9 @@ pub struct Metrics {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     decisions: Family<DecisionLabels, Counter>,
     unauthenticated: Family<RouteLabels, Counter>,
+    waiting: Family<DestinationLabels, Gauge>,
+    dead: Family<DestinationLabels, Gauge>,
+    disabled: Family<DestinationLabels, Gauge>,
     /// Those of the unauthenticated that no log entry sums up yet, by method and route.
     unrecorded: Mutex<BTreeMap<(&'static str, String), u64>>,
 }
@@ -65,7 +75,24 @@ impl Metrics {
         let unauthenticated = Family::default();
         let help = "Requests without a valid credential by route";
         registry.register("http_unauthenticated_requests", help, unauthenticated.clone());
-        Self { registry, requests, latency, decisions, unauthenticated, unrecorded: Mutex::default() }
+        let (waiting, dead, disabled) = (Family::default(), Family::default(), Family::default());
+        registry.register("messages_waiting", "Messages that wait to be sent, by destination", waiting.clone());
+        registry.register("messages_dead", "Messages that were given up, by destination", dead.clone());
+        let help = "1 where nothing is sent any more until somebody enables it";
+        registry.register("destination_disabled", help, disabled.clone());
+        let unrecorded = Mutex::default();
+        Self { registry, requests, latency, decisions, unauthenticated, waiting, dead, disabled, unrecorded }
+    }
+
+    /// Takes over how it stands with the messages.
+    pub(super) fn messages(&self, destinations: &[DestinationView]) {
+        let figure = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        for view in destinations {
+            let labels = DestinationLabels { destination: view.to.to_string() };
+            self.waiting.get_or_create(&labels).set(figure(view.waiting));
+            self.dead.get_or_create(&labels).set(figure(view.dead));
+            self.disabled.get_or_create(&labels).set(i64::from(view.disabled.is_some()));
+        }
     }
 
     /// The figures as text.

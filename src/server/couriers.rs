@@ -2,9 +2,15 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use secrecy::SecretString;
+
 use crate::{
     app::{deliver::Couriers, ports::Clock},
-    channels::webhook::{WebhookCourier, WebhookKey},
+    channels::{
+        email::{EmailCourier, NoMail},
+        teams::TeamsCourier,
+        webhook::{WebhookCourier, WebhookKey},
+    },
     config::{CallbackSettings, ChannelMeans, ChannelSettings, ConfigFault, Secret, WebhookSettings},
     domain::{
         channel::{Channel, ChannelFault, ChannelKind, Channels, Destination, QuietHours},
@@ -24,6 +30,8 @@ pub(super) struct Ways {
 /// What it takes to reach a destination.
 enum Means {
     Webhook { url: String, keys: Vec<WebhookKey>, allow_private: bool },
+    Teams { url: SecretString, allow_private: bool },
+    Email(EmailCourier),
 }
 
 impl Ways {
@@ -31,6 +39,7 @@ impl Ways {
     pub(super) fn read(
         channels: &[ChannelSettings],
         callbacks: &[CallbackSettings],
+        host: &str,
         faults: &mut Vec<ConfigFault>,
     ) -> Self {
         let mut means = Vec::new();
@@ -43,10 +52,22 @@ impl Ways {
                 ChannelMeans::Webhook(webhook) => {
                     means.extend(webhook_means(webhook, &place, faults).map(|webhook| (to, webhook)));
                 }
-                ChannelMeans::Slack(_)
-                | ChannelMeans::SlackWebhook { .. }
-                | ChannelMeans::Teams { .. }
-                | ChannelMeans::Email { .. } => {
+                ChannelMeans::Teams { url, allow_private_addresses } => {
+                    check_url(url.expose(), *allow_private_addresses, &format!("{place}.url"), faults);
+                    let url = SecretString::from(url.expose());
+                    means.push((to, Means::Teams { url, allow_private: *allow_private_addresses }));
+                }
+                ChannelMeans::Email { smtp_url, from } => match EmailCourier::new(smtp_url.expose(), from, host) {
+                    Ok(courier) => means.push((to, Means::Email(courier))),
+                    Err(fault) => {
+                        let key = match fault {
+                            NoMail::Server => "smtp_url",
+                            NoMail::Sender => "from",
+                        };
+                        faults.push(ConfigFault::new(format!("{place}.{key}"), fault.to_string(), "mend it"));
+                    }
+                },
+                ChannelMeans::Slack(_) | ChannelMeans::SlackWebhook { .. } => {
                     faults.push(ConfigFault::new(format!("{place}.kind"), "is not supported yet", "take it out"));
                 }
             }
@@ -86,6 +107,13 @@ impl Ways {
                 Means::Webhook { url, keys, allow_private } => {
                     let (outbound, clock) = (outbound.clone(), Arc::clone(clock));
                     couriers.insert(to, Arc::new(WebhookCourier { outbound, clock, url, keys, allow_private }));
+                }
+                Means::Teams { url, allow_private } => {
+                    let outbound = outbound.clone();
+                    couriers.insert(to, Arc::new(TeamsCourier { outbound, url, allow_private }));
+                }
+                Means::Email(courier) => {
+                    couriers.insert(to, Arc::new(courier));
                 }
             }
         }

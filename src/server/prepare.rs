@@ -80,7 +80,9 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     let mut faults = Vec::new();
     let config = draft.config();
     let reviewers = directory(&config.reviewers, &mut faults);
-    let ways = Ways::read(&config.channels, &config.callbacks, &mut faults);
+    let host = url::Url::parse(&config.public_url_at(config.listen)).ok();
+    let host = host.as_ref().and_then(url::Url::host_str).unwrap_or("localhost");
+    let ways = Ways::read(&config.channels, &config.callbacks, host, &mut faults);
     let permit_keys = permit_keys(config, &mut faults);
     let sign_in = sign_in::parts(config, &mut faults);
     let checkpoint_key = config.audit.checkpoint_key.as_ref().and_then(|key| {

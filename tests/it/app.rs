@@ -4,6 +4,7 @@ mod audit_log;
 mod checkpoints;
 mod claim_call;
 mod decide_call;
+mod deliver;
 mod expire;
 mod grants;
 mod keys;

@@ -8,6 +8,7 @@ use countersign::{
 };
 use tempfile::TempDir;
 
+mod channels;
 mod secret;
 mod source;
 

@@ -11,6 +11,7 @@ mod grants;
 mod log_lines;
 mod lookups;
 mod openapi;
+mod outbox;
 mod rate;
 mod refusals;
 mod request_ids;

@@ -125,12 +125,16 @@ pub enum EventKind {
     #[serde(rename = "agent.resumed")]
     AgentResumed,
     /// A message was given up.
+    #[serde(rename = "notice.dead")]
     NoticeDead,
     /// Somebody had such a message tried again.
+    #[serde(rename = "notice.replayed")]
     NoticeReplayed,
     /// Nothing is sent to a destination any more.
+    #[serde(rename = "destination.disabled")]
     DestinationDisabled,
     /// Somebody let it be tried again.
+    #[serde(rename = "destination.enabled")]
     DestinationEnabled,
     /// A key was created.
     #[serde(rename = "key.created")]

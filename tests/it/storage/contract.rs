@@ -4,6 +4,7 @@ mod approvals;
 mod changes;
 mod decisions;
 mod log;
+mod outbox;
 mod records;
 mod runs;
 mod sessions;

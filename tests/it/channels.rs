@@ -1,0 +1,5 @@
+//! The ways a message leaves.
+
+mod email;
+mod teams;
+mod webhook;
