@@ -140,6 +140,21 @@ impl Desk {
         apology(&self.scope, Apology::NotFound)
     }
 
+    /// What keeps an approve from being given in this session, where it takes a sign-in of the last minutes.
+    fn needs_fresh_sign_in(&self, approval: &Approval) -> Option<Error> {
+        let waits = matches!(approval.state, Stands::Pending { .. });
+        let is_old = approval.requirement.step_up && !self.signed_in.session.is_fresh(self.now);
+        (waits && is_old).then_some(Error::StepUpRequired)
+    }
+
+    fn with_fresh_sign_ins(&self, items: Vec<OnDesk>) -> Vec<OnDesk> {
+        let checked = |item: OnDesk| OnDesk {
+            objection: item.objection.or_else(|| self.needs_fresh_sign_in(&item.approval)),
+            ..item
+        };
+        items.into_iter().map(checked).collect()
+    }
+
     /// The one page that a session of a personal link has.
     fn only_page(&self) -> Option<Response> {
         self.signed_in.session.scope.approval().map(|id| see_other(&approval::path(id)))
@@ -257,7 +272,9 @@ async fn approval_mark(desk: Desk, PageId(id): PageId<OfApproval>) -> Result<Str
 }
 
 async fn in_full(desk: &Desk, id: ApprovalId) -> Result<InFull, Response> {
-    desk.app().approval_in_full(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))
+    let full = desk.app().approval_in_full(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))?;
+    let objection = full.objection.clone().or_else(|| desk.needs_fresh_sign_in(&full.reviewed.approval));
+    Ok(InFull { objection, ..full })
 }
 
 fn approval_page(desk: &Desk, full: &InFull, status: StatusCode, said: Option<NotDone<'_>>) -> Response {
@@ -461,7 +478,7 @@ async fn not_done(desk: &Desk, id: ApprovalId, error: Error) -> Result<Response,
         Error::NotFound | Error::KeyRevoked | Error::Store(_) | Error::Entropy(_) | Error::Unwritable(_) => {
             return Err(desk.failed(error));
         }
-        Error::NotEligible(_) => StatusCode::FORBIDDEN,
+        Error::NotEligible(_) | Error::StepUpRequired | Error::DecideInWeb => StatusCode::FORBIDDEN,
         _other => StatusCode::CONFLICT,
     };
     // That somebody tried what is not for him to do is recorded.
@@ -478,6 +495,7 @@ fn objection_text(error: &Error, approval: &Approval) -> String {
         Error::StaleArgs { .. } | Error::StaleReview { .. } => {
             "what is held is no longer what you were shown, so look at it again".to_owned()
         }
+        Error::StepUpRequired => "it takes a sign-in of the last five minutes".to_owned(),
         Error::OfferGone => "that grant is not offered any more, so look at it again".to_owned(),
         Error::Refused(Refused { why: Obstacle::Decided { .. }, .. }) => {
             words::standing(approval).trim_end_matches('.').to_owned()
@@ -520,7 +538,8 @@ async fn show_stack(desk: Desk, PageId(id): PageId<OfApproval>) -> Result<Respon
 }
 
 async fn batch(desk: &Desk, id: BatchId) -> Result<Vec<OnDesk>, Response> {
-    desk.app().batch_on_desk(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))
+    let items = desk.app().batch_on_desk(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))?;
+    Ok(desk.with_fresh_sign_ins(items))
 }
 
 /// What waits and is alike to one approval, itself included; nothing when that does not wait any more.
@@ -531,7 +550,8 @@ async fn stack(desk: &Desk, id: ApprovalId) -> Result<Vec<OnDesk>, Response> {
     let Some(stack) = stacks.iter().find(|stack| stack.lines.iter().any(|line| is_it(line.member))) else {
         return Ok(Vec::new());
     };
-    Ok(stack.lines.iter().filter_map(|line| inbox.waiting.get(line.member)).cloned().collect())
+    let items = stack.lines.iter().filter_map(|line| inbox.waiting.get(line.member)).cloned().collect();
+    Ok(desk.with_fresh_sign_ins(items))
 }
 
 fn many_page(

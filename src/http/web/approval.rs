@@ -284,7 +284,14 @@ fn pending(view: &View<'_>) -> Markup {
 
 /// Why there is no button to approve with.
 fn objected(objection: &Error, approval: &Approval) -> Markup {
-    html! { p.hint { "You cannot approve it here: " (super::objection_text(objection, approval)) "." } }
+    html! {
+        p.hint {
+            "You cannot approve it here: " (super::objection_text(objection, approval)) "."
+            @if let Error::StepUpRequired = objection {
+                " " a href=(format!("/login?to={}&fresh=1", path(approval.id))) { "Sign in again" }
+            }
+        }
+    }
 }
 
 /// The hashes of what is shown: the decision is about these and nothing else.

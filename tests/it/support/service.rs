@@ -243,8 +243,7 @@ impl Service {
     ) -> Self {
         // Of those who sign in, Ana may read the log and the rest as well.
         let roles = [(ReviewerName::parse("ana").unwrap(), [Role::Auditor, Role::Admin].into())].into();
-        let sign_in = SignInSettings { roles, ..SignInSettings::default() };
-        Self::assembled(store, folder, reviewers, sign_in, change)
+        Self::assembled(store, folder, reviewers, SignInSettings { roles, ..SignInSettings::default() }, change)
     }
 
     fn assembled(
