@@ -1,6 +1,7 @@
 //! The ways a message leaves for people and machines, one module each. They render and send what they are given, and
 //! decide nothing: not whom to tell, nor when to try again.
 
+pub mod slack;
 pub mod webhook;
 
 use std::time::Duration;
