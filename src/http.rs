@@ -13,6 +13,7 @@ mod layers;
 pub mod metrics;
 pub mod openapi;
 mod rate;
+mod slack;
 pub mod state;
 
 use state::HttpState;
@@ -22,6 +23,9 @@ pub fn router(state: HttpState) -> Router {
     let (mut api, _) = openapi::routes().split_for_parts();
     if !state.settings.metrics_elsewhere {
         api = api.merge(metrics_route());
+    }
+    if !state.slack.is_empty() {
+        api = api.merge(slack::routes());
     }
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let api = api

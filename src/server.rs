@@ -197,6 +197,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
 
     let outbound = Outbound::new(credentials);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let slack = ways.slack_doors(&outbound);
     let (channels, couriers) = ways.couriers(&outbound, &clock);
     let (log, writer) = DecisionLog::new(Arc::clone(&store));
     let app = Arc::new(App::new(Parts {
@@ -220,6 +221,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
     let state = HttpState::new(HttpParts {
         app: Arc::clone(&app),
         keys: Arc::clone(&keys),
+        slack,
         settings: HttpSettings {
             body_bytes: config.limits.body_bytes,
             requests_per_second: config.limits.requests_per_second.and_then(NonZeroU32::new),

@@ -10,7 +10,7 @@ use std::{
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
@@ -40,6 +40,11 @@ struct DecisionLabels {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SlackLabels {
+    reason: &'static str,
+}
+
 /// The figures.
 pub struct Metrics {
     registry: Registry,
@@ -47,6 +52,8 @@ pub struct Metrics {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     decisions: Family<DecisionLabels, Counter>,
     unauthenticated: Family<RouteLabels, Counter>,
+    slack_refused: Family<SlackLabels, Counter>,
+    slack_clock: Gauge,
     /// Those of the unauthenticated that no log entry sums up yet, by method and route.
     unrecorded: Mutex<BTreeMap<(&'static str, String), u64>>,
 }
@@ -65,7 +72,22 @@ impl Metrics {
         let unauthenticated = Family::default();
         let help = "Requests without a valid credential by route";
         registry.register("http_unauthenticated_requests", help, unauthenticated.clone());
-        Self { registry, requests, latency, decisions, unauthenticated, unrecorded: Mutex::default() }
+        let slack_refused = Family::default();
+        let help = "Requests for Slack's route that were not Slack's, or not of now, by reason";
+        registry.register("slack_refused_requests", help, slack_refused.clone());
+        let slack_clock = Gauge::default();
+        let help = "How far ahead of the last request that Slack signed the clock of this instance was";
+        registry.register("slack_clock_ahead_seconds", help, slack_clock.clone());
+        Self {
+            registry,
+            requests,
+            latency,
+            decisions,
+            unauthenticated,
+            slack_refused,
+            slack_clock,
+            unrecorded: Mutex::default(),
+        }
     }
 
     /// The figures as text.
@@ -94,6 +116,16 @@ impl Metrics {
     /// Counts a decided call.
     pub(super) fn decided(&self, verdict: &'static str, reason: &'static str) {
         self.decisions.get_or_create(&DecisionLabels { verdict, reason }).inc();
+    }
+
+    /// Keeps how far ahead our clock was when a request came that Slack signed.
+    pub(super) fn slack_clock(&self, ahead: i64) {
+        self.slack_clock.set(ahead);
+    }
+
+    /// Counts a request for Slack's route that was not taken, for this reason.
+    pub(super) fn slack_refused(&self, reason: &'static str) {
+        self.slack_refused.get_or_create(&SlackLabels { reason }).inc();
     }
 
     /// Counts a request without a valid credential.

@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{couriers::Ways, policy_files};
+use super::{
+    couriers::{Ways, check_slack_users},
+    policy_files,
+};
 use crate::{
     auth::{
         checkpoint::CheckpointKey,
@@ -76,6 +79,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     let config = draft.config();
     let reviewers = directory(&config.reviewers, &mut faults);
     let ways = Ways::read(&config.channels, &config.callbacks, &mut faults);
+    check_slack_users(&config.channels, &reviewers, &mut faults);
     let permit_keys = permit_keys(config, &mut faults);
     let checkpoint_key = config.audit.checkpoint_key.as_ref().and_then(|key| {
         let key = CheckpointKey::from_pkcs8_pem(key.expose());

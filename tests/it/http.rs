@@ -19,4 +19,5 @@ mod reviews;
 mod roles;
 mod runs;
 mod service;
+mod slack;
 mod waiting;

@@ -9,6 +9,8 @@ mod app;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod channels;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod config;

@@ -18,6 +18,7 @@ use countersign::{
         key_ring::KeyRing,
         permit::{PermitSigner, SigningKey},
     },
+    channels::slack::SlackDoors,
     domain::{
         audit::{
             chain::SealedEntry,
@@ -244,6 +245,7 @@ impl Service {
         let state = HttpState::new(HttpParts {
             app: Arc::clone(&app),
             keys: Arc::clone(&keys),
+            slack: SlackDoors::default(),
             settings,
             draining: draining.subscribe(),
         });

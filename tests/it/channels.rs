@@ -1,0 +1,3 @@
+//! Mirrors `src/channels`.
+
+mod slack;
