@@ -168,7 +168,7 @@ impl Desk {
     }
 
     async fn logged(&self, event: EventKind) -> Vec<countersign::domain::audit::entry::Entry> {
-        self.world.entries(event).await.into_iter().map(|sealed| sealed.entry).collect()
+        self.world.entries_of(event).await.into_iter().map(|sealed| sealed.entry).collect()
     }
 
     /// The message as it was last changed.
