@@ -41,6 +41,7 @@ pub mod grants;
 mod kept;
 pub mod keys;
 mod limits;
+pub mod links;
 pub mod list_tools;
 mod lookups;
 pub mod policies;
@@ -48,12 +49,16 @@ pub mod ports;
 pub mod report_outcome;
 pub mod review;
 pub mod runs;
+pub mod sessions;
+pub mod sign_in;
 mod tell;
+mod tokens;
 mod trusted_texts;
 
 use audit_log::DecisionLog;
 use error::Error;
 use ports::{Clock, Entropy, LookupClient, PathResolver, PermitSigner, SharedStore, StoreError, Tx};
+use sessions::SignInSettings;
 use trusted_texts::TrustedTexts;
 
 /// What every use case works with.
@@ -70,6 +75,7 @@ pub struct App {
     reviewers: ReviewerDirectory,
     channels: Channels,
     settings: Settings,
+    sign_in: SignInSettings,
 }
 
 /// Settings of the use cases.
@@ -155,7 +161,14 @@ impl App {
             reviewers: parts.reviewers,
             channels: parts.channels,
             settings: parts.settings,
+            sign_in: SignInSettings::default(),
         }
+    }
+
+    /// The same, where people sign in like this. Without it nothing but personal links opens a session.
+    #[must_use]
+    pub fn with_sign_in(self, sign_in: SignInSettings) -> Self {
+        Self { sign_in, ..self }
     }
 
     /// The policy that decides now.
@@ -232,8 +245,13 @@ impl App {
                 let now = self.now();
                 key.and_then(|key| key.principal_at(now)).map(|_| now).ok_or(Error::KeyRevoked)
             }
+            Credential::Session(id) => {
+                let session = tx.session(*id).await?;
+                let now = self.now();
+                session.and_then(|record| record.standing_at(now)).map(|_| now).ok_or(Error::KeyRevoked)
+            }
             // Each was checked on its way in; a chat and an issuer keep no record here.
-            Credential::Session(_) | Credential::Token(_) | Credential::Chat(_) => Ok(self.now()),
+            Credential::Token(_) | Credential::Chat(_) => Ok(self.now()),
         }
     }
 

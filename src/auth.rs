@@ -2,5 +2,9 @@
 
 pub mod api_key;
 pub mod checkpoint;
+pub mod issuer;
+pub mod jwt;
 pub mod key_ring;
+pub mod oidc;
 pub mod permit;
+pub mod session;

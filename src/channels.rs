@@ -1,7 +1,10 @@
 //! The ways a message leaves for people and machines, one module each. They render and send what they are given, and
 //! decide nothing: not whom to tell, nor when to try again.
 
+pub mod email;
+mod lines;
 pub mod slack;
+pub mod teams;
 pub mod webhook;
 
 use std::time::Duration;

@@ -13,18 +13,16 @@ mod channels;
 mod database_url;
 mod reader;
 mod secret;
+mod sign_in;
 mod source;
 
 pub use channels::{CallbackSettings, ChannelMeans, ChannelSettings, SlackSettings, WebhookSettings};
 pub use database_url::{DatabaseUrl, Engine};
 pub use secret::{Secret, SecretBytes, SecretSource};
+pub use sign_in::{JwtSettings, OidcSettings};
 pub use source::{SettingsFile, Sources};
 
 use reader::{Reader, Section};
-
-/// Tables that the contract knows and this version does not: refused, never ignored. A version that supports one takes
-/// it from here.
-const NOT_SUPPORTED_YET: [&str; 2] = ["oidc", "jwt"];
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -74,6 +72,10 @@ pub struct Config {
     pub policy: Option<PathBuf>,
     /// `[reviewers]`, in the order of their names.
     pub reviewers: Vec<ReviewerSettings>,
+    /// `[oidc]`, when it is set.
+    pub oidc: Option<OidcSettings>,
+    /// `[jwt]`, when it is set.
+    pub jwt: Option<JwtSettings>,
     /// `[channels]`, in the order of their names.
     pub channels: Vec<ChannelSettings>,
     /// `[callbacks]`, in the order of their agents.
@@ -112,6 +114,8 @@ pub struct ReviewerSettings {
     pub slack_user: Option<String>,
     /// The person's subject at the sign-in provider.
     pub oidc_subject: Option<String>,
+    /// What the person may be beside a reviewer when signed in: `auditor`, `admin`.
+    pub roles: Vec<String>,
     /// When the person is away, and who decides instead; all three or none.
     pub absence: AbsenceSettings,
 }
@@ -234,9 +238,6 @@ impl Config {
     }
 
     fn read(mut root: Section<'_>) -> Self {
-        for table in NOT_SUPPORTED_YET {
-            root.refuse(table, "is not supported yet", "take it out");
-        }
         let listen = root.address("listen").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
         let config = Self {
             listen,
@@ -245,6 +246,8 @@ impl Config {
             database: DatabaseSettings::read(root.section("database")),
             policy: root.path("policy"),
             reviewers: root.entries("reviewers").into_iter().map(ReviewerSettings::read).collect(),
+            oidc: root.optional_section("oidc").and_then(OidcSettings::read),
+            jwt: root.optional_section("jwt").and_then(JwtSettings::read),
             channels: root.entries("channels").into_iter().filter_map(ChannelSettings::read).collect(),
             callbacks: root.entries("callbacks").into_iter().filter_map(CallbackSettings::read).collect(),
             permits: PermitSettings::read(root.section("permits")),
@@ -275,6 +278,7 @@ impl ReviewerSettings {
             email: section.text("email"),
             slack_user: section.text("slack_user"),
             oidc_subject: section.text("oidc_subject"),
+            roles: section.texts("roles"),
             absence: AbsenceSettings {
                 from: section.text("absent_from"),
                 until: section.text("absent_until"),

@@ -20,6 +20,7 @@ pub mod policy;
 pub mod requested;
 pub mod review;
 pub mod run;
+pub mod session;
 pub mod settle;
 pub mod subject;
 pub mod time;

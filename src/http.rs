@@ -7,12 +7,14 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 mod api;
+mod browser;
 mod error;
 mod extract;
 mod layers;
 pub mod metrics;
 pub mod openapi;
 mod rate;
+mod sign_in;
 mod slack;
 pub mod state;
 
@@ -24,6 +26,7 @@ pub fn router(state: HttpState) -> Router {
     if !state.settings.metrics_elsewhere {
         api = api.merge(metrics_route());
     }
+    api = api.merge(sign_in::routes());
     if !state.slack.is_empty() {
         api = api.merge(slack::routes());
     }

@@ -17,9 +17,11 @@ use url::Url;
 
 mod addresses;
 mod credentials;
+mod issuers;
 mod lookups;
 
 pub use credentials::Credentials;
+pub use issuers::Issuers;
 
 use addresses::{NotPublic, Resolver, literal_is_permitted};
 
@@ -100,6 +102,24 @@ impl Outbound {
     /// # Errors
     /// [`SendFailure`]; whether the request arrived is then not known, unless the address was refused.
     pub async fn send(&self, request: Request) -> Result<Answer, SendFailure> {
+        let authorization = match &request.bearer {
+            None => None,
+            Some(bearer) => {
+                let value = HeaderValue::from_str(&format!("Bearer {bearer}"));
+                let mut value = value.map_err(|_| SendFailure::Unsendable)?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        self.send_authorized(request, authorization).await
+    }
+
+    /// The same, with another credential than a bearer token.
+    async fn send_authorized(
+        &self,
+        request: Request,
+        authorization: Option<HeaderValue>,
+    ) -> Result<Answer, SendFailure> {
         let client = if request.allow_private { &self.any } else { &self.public };
         let client = client.as_ref().ok_or(SendFailure::Unreachable)?;
         let url = Url::parse(&request.url).map_err(|_| SendFailure::Unsendable)?;
@@ -109,10 +129,8 @@ impl Outbound {
         }
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        if let Some(bearer) = &request.bearer {
-            let mut value = HeaderValue::from_str(&format!("Bearer {bearer}")).map_err(|_| SendFailure::Unsendable)?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
+        if let Some(authorization) = authorization {
+            headers.insert(AUTHORIZATION, authorization);
         }
         for (name, value) in &request.headers {
             let value = HeaderValue::from_str(value).map_err(|_| SendFailure::Unsendable)?;

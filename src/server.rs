@@ -20,7 +20,10 @@ use crate::{
     },
     auth::{key_ring::KeyRing, permit::PermitSigner},
     config::{Config, Engine},
-    domain::audit::entry::{Actor, Entry, EventKind},
+    domain::{
+        audit::entry::{Actor, Entry, EventKind},
+        identity::ReviewerName,
+    },
     filesystem::Disk,
     http::{
         self,
@@ -39,6 +42,7 @@ pub mod keys;
 mod permit_key;
 pub mod policy_files;
 pub mod prepare;
+mod sign_in;
 pub mod system;
 
 pub use crate::{
@@ -183,7 +187,7 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; nothing is left running then.
 pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
-    let Prepared { config, reviewers, ways, permit_keys, checkpoint_key, credentials, source, files, loaded } =
+    let Prepared { config, reviewers, ways, permit_keys, checkpoint_key, credentials, sign_in, source, files, loaded } =
         prepared;
     let store = open(&config).await?;
     let listener = listen(config.listen).await?;
@@ -200,19 +204,20 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
     let slack = ways.slack_doors(&outbound);
     let (channels, couriers) = ways.couriers(&outbound, &clock);
     let (log, writer) = DecisionLog::new(Arc::clone(&store));
-    let app = Arc::new(App::new(Parts {
+    let app = App::new(Parts {
         store: Arc::clone(&store),
         clock,
         entropy: Arc::new(SystemEntropy),
         permits: Arc::new(permits),
         paths: Arc::new(Disk::default()),
-        lookups: Arc::new(outbound),
+        lookups: Arc::new(outbound.clone()),
         log,
         policy: loaded.policy,
         reviewers,
         channels,
         settings: Settings { public_url: public_url.clone(), claim_lease: config.limits.claim_lease },
-    }));
+    });
+    let app = Arc::new(app.with_sign_in(sign_in::settings(&config, sign_in, &public_url, &outbound)));
     app.record(configuration_entry(&config)).await?;
     app.record_policy(&files).await?;
 
@@ -287,6 +292,14 @@ impl Running {
     /// What it remembers.
     pub fn store(&self) -> &SharedStore {
         self.app.store()
+    }
+
+    /// The address that opens the inbox of `reviewer` in a browser on this machine, once.
+    ///
+    /// # Errors
+    /// When this service is not for this machine alone, or the store does not answer.
+    pub async fn inbox_link(&self, reviewer: &ReviewerName) -> Result<String, Error> {
+        self.app.make_inbox_link(reviewer).await
     }
 
     /// Goes on until `stop`, and then stops in order: not ready, no new requests, those that run come to their end, no

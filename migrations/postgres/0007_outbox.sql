@@ -1,7 +1,9 @@
 -- Messages to reviewers and to the stacks that ask: written by the transaction they tell of, delivered after it.
 
 create table outbox (
-    id text collate "C" primary key,
+    -- In the order they were written: what happened in one moment is told in its order.
+    seq bigint generated always as identity primary key,
+    id text collate "C" not null unique,
     -- `channel:NAME` or `callback:AGENT`.
     destination text collate "C" not null,
     -- The reviewer, where the channel writes to people.
@@ -24,9 +26,9 @@ create table outbox (
     constraint outbox_state check (state in ('waiting', 'delivered', 'moot', 'dead'))
 );
 
-create index outbox_waiting on outbox (destination, not_before, id) where state = 'waiting';
+create index outbox_waiting on outbox (destination, seq) where state = 'waiting';
 create index outbox_due on outbox (not_before) where state = 'waiting';
-create index outbox_dead on outbox (id) where state = 'dead';
+create index outbox_dead on outbox (seq) where state = 'dead';
 create index outbox_approval on outbox (approval_id) where approval_id is not null;
 
 -- One row for each destination that was ever served.

@@ -1,7 +1,9 @@
 -- Messages to reviewers and to the stacks that ask: written by the transaction they tell of, delivered after it.
 
 create table outbox (
-    id text primary key not null,
+    -- In the order they were written: what happened in one moment is told in its order.
+    seq integer primary key autoincrement,
+    id text not null unique,
     -- `channel:NAME` or `callback:AGENT`.
     destination text not null,
     -- The reviewer, where the channel writes to people.
@@ -22,11 +24,11 @@ create table outbox (
     finished_at integer,
     constraint outbox_topic check ((approval_id is null) <> (run_id is null)),
     constraint outbox_state check (state in ('waiting', 'delivered', 'moot', 'dead'))
-) strict, without rowid;
+) strict;
 
-create index outbox_waiting on outbox (destination, not_before, id) where state = 'waiting';
+create index outbox_waiting on outbox (destination, seq) where state = 'waiting';
 create index outbox_due on outbox (not_before) where state = 'waiting';
-create index outbox_dead on outbox (id) where state = 'dead';
+create index outbox_dead on outbox (seq) where state = 'dead';
 create index outbox_approval on outbox (approval_id) where approval_id is not null;
 
 -- One row for each destination that was ever served.

@@ -23,6 +23,7 @@ impl App {
         agent: &AgentId,
         reason: Option<&str>,
     ) -> Result<(), Error> {
+        reviewer.unlimited()?;
         let caller = &reviewer.caller;
         retrying(|| async {
             let mut tx = self.store.begin().await?;

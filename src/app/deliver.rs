@@ -249,7 +249,15 @@ impl App {
             [approval] => {
                 let posted = self.store.posting(approval.id, &first.notice.to).await?;
                 let card = Box::new(self.card(approval.clone(), now).await?);
-                Dispatch::Card { id, event, recipient: to, card, posted }
+                let recipient = match to {
+                    // One for each attempt: only its hash is kept.
+                    Some(to) => {
+                        let link = Some(self.make_link(&to.name, approval.id).await?);
+                        Some(Recipient { link, ..to })
+                    }
+                    None => None,
+                };
+                Dispatch::Card { id, event, recipient, card, posted }
             }
             approvals => self.digest(id, event, to, approvals, None, now).await?,
         };

@@ -1,8 +1,18 @@
 //! Who may see a held call, who may approve it, and whose votes still stand.
 
-use super::{App, ReviewerCaller, error::Error, ports::Onlooker};
+use super::{
+    App, ReviewerCaller,
+    error::Error,
+    ports::{Onlooker, Tx},
+};
 use crate::domain::{
-    approval::{requesters::Requesters, state::Approval, vote::Vote},
+    approval::{
+        requesters::Requesters,
+        requirement::{DecideIn, Requirement},
+        state::Approval,
+        vote::Vote,
+    },
+    identity::Credential,
     policy::Policy,
     run::Run,
     time::Timestamp,
@@ -26,8 +36,9 @@ impl App {
     /// Whether a reviewer sees an approval at `now`: one that asks for a group of theirs or for anyone, or of an agent
     /// of theirs.
     pub(super) fn sees(&self, reviewer: &ReviewerCaller, approval: &Approval, now: Timestamp) -> bool {
-        approval.requirement.admits(&reviewer.groups, approval.created_at, now)
-            || self.owns(reviewer, &self.policy(), approval.call.agent.as_str())
+        reviewer.caller.principal.scope().reaches(approval.id)
+            && (approval.requirement.admits(&reviewer.groups, approval.created_at, now)
+                || self.owns(reviewer, &self.policy(), approval.call.agent.as_str()))
     }
 
     fn owns(&self, reviewer: &ReviewerCaller, policy: &Policy, agent: &str) -> bool {
@@ -55,6 +66,32 @@ impl App {
             return Err(Error::NotEligible("it takes approvals of groups you are not in".to_owned()));
         }
         Ok(())
+    }
+
+    /// Whether an approve of what takes `requirement` may be given where this reviewer gives it. A denial may be given
+    /// anywhere.
+    ///
+    /// # Errors
+    /// [`Error::DecideInWeb`], [`Error::StepUpRequired`].
+    pub(super) async fn may_approve_here(
+        &self,
+        tx: &mut dyn Tx,
+        reviewer: &ReviewerCaller,
+        requirement: &Requirement,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let session = match reviewer.caller.principal.credential() {
+            Credential::Session(id) => tx.session(*id).await?.and_then(|record| record.standing_at(now)),
+            Credential::Key(_) | Credential::Token(_) | Credential::Chat(_) => None,
+        };
+        match requirement.decide_in {
+            DecideIn::Any => {}
+            DecideIn::Web => {
+                session.as_ref().ok_or(Error::DecideInWeb)?;
+            }
+        }
+        let is_fresh = session.is_some_and(|session| session.is_fresh(now));
+        if requirement.step_up && !is_fresh { Err(Error::StepUpRequired) } else { Ok(()) }
     }
 
     /// Why the votes of an approval no longer meet its requirement, if they do not: each voter must still be configured

@@ -54,6 +54,12 @@ pub enum Error {
     /// The reviewer may see, but not approve.
     #[error("not eligible to approve: {0}")]
     NotEligible(String),
+    /// It is decided on the review page alone.
+    #[error("this is approved on the review page only")]
+    DecideInWeb,
+    /// It takes a sign-in at the provider within the last minutes.
+    #[error("this takes a fresh sign-in")]
+    StepUpRequired,
     /// The second click on an approve does not count.
     #[error(transparent)]
     Confirmation(#[from] ConfirmationFault),

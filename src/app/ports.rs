@@ -32,17 +32,20 @@ use crate::domain::{
     facts::StandingDenial,
     grant::{Grant, GrantRecord, Revocation},
     identity::{AgentId, KeyRecord, ReviewerName},
-    ids::{ApprovalId, BatchId, DecisionId, GrantId, KeyId, NoticeId, RunId, ToolUseId},
+    ids::{ApprovalId, BatchId, DecisionId, GrantId, KeyId, NoticeId, RunId, SessionId, ToolUseId},
     limit::{Measure, Tally},
     lookup::{LookupRequest, LookupResults},
     notice::{Notice, NoticeEvent, QueuedNotice},
     policy::PolicyVersion,
     review::Review,
     run::{KnownRun, ParkedTag, Run, RunKey, RunLease},
+    session::{Link, SessionRecord, SignInAttempt},
     subject::Subject,
     time::Timestamp,
     verdict::Verdict,
 };
+
+pub mod sign_in;
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -492,7 +495,7 @@ pub struct Recipient {
     pub name: ReviewerName,
     /// The address.
     pub email: String,
-    /// A link that lets this person, and nobody else, decide this approval; `None` where it takes a sign-in.
+    /// A link that lets this person, and nobody else, open this approval; `None` where there is nothing to decide.
     pub link: Option<String>,
 }
 
@@ -638,6 +641,12 @@ pub trait Store: Send + Sync {
 
     /// Every key, revoked ones included.
     async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError>;
+
+    /// The session whose cookie has this hash, whatever has become of it.
+    async fn session(&self, hash: &[u8; 32]) -> Result<Option<SessionRecord>, StoreError>;
+
+    /// The sessions of a reviewer that are neither revoked nor over at `now`, the newest first.
+    async fn sessions_of(&self, reviewer: &ReviewerName, now: Timestamp) -> Result<Vec<SessionRecord>, StoreError>;
 
     /// A policy that was accepted before.
     async fn policy(&self, version: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError>;
@@ -862,6 +871,36 @@ pub trait Tx: Send {
 
     /// Revokes a key; `false` when there is none or it is revoked already.
     async fn revoke_key(&mut self, id: KeyId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// A session as stored, for what must not trust an earlier look.
+    async fn session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError>;
+
+    /// Stores a new session, and forgets those that were over by `forget`.
+    async fn insert_session(&mut self, session: &SessionRecord, forget: Timestamp) -> Result<(), StoreError>;
+
+    /// Keeps that something was sent from a session.
+    async fn session_seen(&mut self, id: SessionId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Takes a session back; `false` when there is none or it was taken back before.
+    async fn revoke_session(&mut self, id: SessionId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// The link with this hash, locked.
+    async fn link(&mut self, hash: &[u8; 32]) -> Result<Option<Link>, StoreError>;
+
+    /// Stores a new link, and forgets those that were over by `forget`.
+    async fn insert_link(&mut self, link: &Link, forget: Timestamp) -> Result<(), StoreError>;
+
+    /// Keeps that a locked link was used; `false` when it was before.
+    async fn spend_link(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Takes back every link to an inbox that was not used.
+    async fn drop_inbox_links(&mut self) -> Result<(), StoreError>;
+
+    /// Stores a sign-in that begins, and forgets those that were over by `now`.
+    async fn insert_sign_in(&mut self, attempt: &SignInAttempt, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Takes out the sign-in whose `state` has this hash: it is gone on with once.
+    async fn take_sign_in(&mut self, state_hash: &[u8; 32]) -> Result<Option<SignInAttempt>, StoreError>;
 
     /// Stores an accepted policy; `false` when this version is stored already.
     async fn insert_policy(&mut self, policy: &StoredPolicy) -> Result<bool, StoreError>;

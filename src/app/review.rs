@@ -141,6 +141,7 @@ impl App {
         before: Option<ApprovalId>,
         limit: u32,
     ) -> Result<ApprovalPage, Error> {
+        reviewer.unlimited()?;
         let now = self.now();
         let filter = ApprovalFilter { visible_to: Some(self.onlooker(reviewer, now)), ..filter };
         let stored = self.store.approvals(&filter, before, limit.saturating_add(1)).await?;
@@ -230,6 +231,9 @@ impl App {
         decision: &ReviewDecision,
     ) -> Result<Decided, Error> {
         let held = self.store.approval(id).await?.ok_or(Error::NotFound)?;
+        if decision.grant.is_some() && reviewer.unlimited().is_err() {
+            return Err(Error::NotEligible("a personal link decides one call, and makes no grant".to_owned()));
+        }
         let taken = match decision.grant.as_ref().filter(|_| decision.approve) {
             Some(taken) => self.taken_offer(reviewer, id, taken).await?,
             None => None,
@@ -288,6 +292,7 @@ impl App {
         }
         let (approval, counted, told) = if decision.approve {
             self.may_approve(reviewer, &approval, &self.requesters(&self.policy(), run), now)?;
+            self.may_approve_here(tx, reviewer, &approval.requirement, now).await?;
             let id = approval.id;
             let vote = Vote { reviewer: reviewer.name.clone(), groups: reviewer.groups.clone(), at: now };
             let confirms = approval.requirement.double_confirm;

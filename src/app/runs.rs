@@ -187,6 +187,7 @@ impl App {
     /// # Errors
     /// [`Error::NotFound`] for a run nothing is known of.
     pub async fn stop_run(&self, reviewer: &ReviewerCaller, key: &RunKey, reason: Option<&str>) -> Result<(), Error> {
+        reviewer.unlimited()?;
         self.finish_run(&reviewer.caller, key, true, reason).await
     }
 

@@ -14,7 +14,6 @@ use serde_json::json;
 use super::{TIMEOUT, by_status, unsent};
 use crate::{
     app::ports::{Clock, Courier, Delivery, Dispatch},
-    domain::{ids::NoticeId, time::Timestamp},
     outbound::{Method, Outbound, Request},
 };
 
@@ -70,15 +69,11 @@ impl WebhookKey {
     }
 }
 
-/// The `webhook-signature` of a body sent at `at`, by every key.
-pub fn signatures(keys: &[WebhookKey], id: NoticeId, at: Timestamp, body: &[u8]) -> String {
-    let mut text = format!("{id}.{}.", seconds(at)).into_bytes();
+/// The `webhook-signature` of a body sent as `id` so many `seconds` after the Unix epoch, by every key.
+pub fn signatures(keys: &[WebhookKey], id: &str, seconds: i64, body: &[u8]) -> String {
+    let mut text = format!("{id}.{seconds}.").into_bytes();
     text.extend_from_slice(body);
     keys.iter().map(|key| key.sign(&text)).collect::<Vec<_>>().join(" ")
-}
-
-fn seconds(at: Timestamp) -> i64 {
-    at.as_micros().div_euclid(1_000_000)
 }
 
 /// A receiver of events.
@@ -99,13 +94,14 @@ pub struct WebhookCourier {
 impl Courier for WebhookCourier {
     async fn deliver(&self, dispatch: &Dispatch) -> Delivery {
         let (id, event, at, data) = match dispatch {
-            Dispatch::Event { id, event, at, data } => (*id, event, at, data),
+            Dispatch::Event { id, event, at, data } => (id, event, at, data),
             Dispatch::Card { .. } | Dispatch::Digest { .. } => {
                 return Delivery::Refused { fault: "a machine is sent events only".to_owned() };
             }
         };
         let body = json!({ "type": event.as_str(), "timestamp": at, "data": data }).to_string().into_bytes();
-        let now = self.clock.now();
+        let id = id.to_string();
+        let seconds = self.clock.now().as_micros().div_euclid(1_000_000);
         let sent = self
             .outbound
             .send(Request {
@@ -113,9 +109,9 @@ impl Courier for WebhookCourier {
                 url: self.url.clone(),
                 bearer: None,
                 headers: vec![
-                    ("webhook-id", id.to_string()),
-                    ("webhook-timestamp", seconds(now).to_string()),
-                    ("webhook-signature", signatures(&self.keys, id, now, &body)),
+                    ("webhook-signature", signatures(&self.keys, &id, seconds, &body)),
+                    ("webhook-timestamp", seconds.to_string()),
+                    ("webhook-id", id),
                 ],
                 body: Some(("application/json", body)),
                 timeout: TIMEOUT,

@@ -23,7 +23,7 @@ use crate::{
     config::{Config, SettingsFile, Sources},
     domain::{
         audit::entry::{Entry, EventKind},
-        identity::{HolderName, KeyRecord, Role},
+        identity::{HolderName, KeyRecord, ReviewerName, Role},
         policy::Policy,
         review::visible,
         time::parse_duration,
@@ -91,7 +91,9 @@ pub(super) fn run(command: Dev) -> Result<Done, Failure> {
         let store = running.store().clone();
         let keys = keys(&store, &agent).await?;
         let url = format!("http://{}", running.address());
-        print(&welcome(&url, &agent, &keys, &policy, quickstart))?;
+        let reviewer = ReviewerName::parse(REVIEWER).map_err(Failure::new)?;
+        let inbox = running.inbox_link(&reviewer).await.map_err(Failure::new)?;
+        print(&welcome(&url, &inbox, &agent, &keys, &policy, quickstart))?;
         let since = store.head().await.map_err(Failure::new)?.seq;
         let following = tokio::spawn(follow(store, since, url, keys.reviewer));
         let ended = running.run_until(stop, Patience::TERMINAL).await;
@@ -129,6 +131,7 @@ fn sources(listen: SocketAddr, policy: &Path, groups: &BTreeSet<String>) -> Sour
         ("COUNTERSIGN_DATABASE_URL".to_owned(), format!("sqlite://{FOLDER}/countersign.db").into()),
         ("COUNTERSIGN_POLICY".to_owned(), policy.as_os_str().to_owned()),
         ("COUNTERSIGN_REVIEWERS__DEV__EMAIL".to_owned(), "dev@localhost".into()),
+        ("COUNTERSIGN_REVIEWERS__DEV__ROLES".to_owned(), "auditor,admin".into()),
     ]);
     if !groups.is_empty() {
         let groups = groups.iter().map(String::as_str).collect::<Vec<_>>().join(",");
@@ -192,7 +195,7 @@ fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
     fs::rename(new, path)
 }
 
-fn welcome(url: &str, agent: &str, keys: &DevKeys, policy: &Path, quickstart: bool) -> String {
+fn welcome(url: &str, inbox: &str, agent: &str, keys: &DevKeys, policy: &Path, quickstart: bool) -> String {
     let DevKeys { agent: agent_key, reviewer, admin } = keys;
     let policy = policy.display();
     let example = if quickstart {
@@ -210,6 +213,7 @@ fn welcome(url: &str, agent: &str, keys: &DevKeys, policy: &Path, quickstart: bo
          \x20 agent     {agent_key}   ({agent}; orchestrator too)\n\
          \x20 reviewer  {reviewer}   ({REVIEWER})\n\
          \x20 admin     {admin}   (auditor too)\n\
+         \x20 inbox     {inbox}   (the reviewer's, in a browser; works once)\n\
          \n\
          The same for another terminal:\n\
          \n\
@@ -309,11 +313,15 @@ fn line(entry: &Entry) -> Option<String> {
         | EventKind::DestinationDisabled
         | EventKind::DestinationEnabled
         | EventKind::PolicyLoaded
-        | EventKind::PolicyRefused => entry.event.to_string(),
+        | EventKind::PolicyRefused
+        | EventKind::SessionOpened
+        | EventKind::SessionClosed
+        | EventKind::SignInRefused => entry.event.to_string(),
         EventKind::RequestUnauthenticated
         | EventKind::ConfigurationLoaded
         | EventKind::KeyCreated
-        | EventKind::KeyRevoked => return None,
+        | EventKind::KeyRevoked
+        | EventKind::LinkMade => return None,
     };
     let tool = entry.tool.as_deref().map(visible).unwrap_or_default();
     let run = entry.call.as_ref().map(|call| &call.run).or(entry.run.as_ref());

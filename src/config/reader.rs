@@ -72,13 +72,6 @@ impl<'a> Section<'a> {
         self.reader.fault(ConfigFault::new(self.name(key), message, hint));
     }
 
-    /// Takes `key` away, a fault if it is set.
-    pub(super) fn refuse(&mut self, key: &'static str, message: &str, hint: &str) {
-        if self.table.remove(key).is_some() {
-            self.fault(key, message, hint);
-        }
-    }
-
     /// Ends the section: every setting nobody asked for is a fault.
     pub(super) fn finish(self) {
         let known = self.asked.iter().copied().collect::<Vec<_>>().join(", ");
@@ -102,6 +95,13 @@ impl<'a> Section<'a> {
             None => BTreeMap::new(),
         };
         Section { reader: self.reader, path: self.name(key), table, asked: BTreeSet::new() }
+    }
+
+    /// The table `key`, when it is set.
+    pub(super) fn optional_section(&mut self, key: &'static str) -> Option<Section<'a>> {
+        let is_set = self.has(key);
+        let section = self.section(key);
+        is_set.then_some(section)
     }
 
     /// The tables below the table `key`, by name.
@@ -129,6 +129,23 @@ impl<'a> Section<'a> {
             Scalar::Text(text) => (!text.is_empty()).then_some(text),
             Scalar::Other(_) => None,
         })
+    }
+
+    /// The texts of the table `key`, by names that whoever writes them chooses; none when it is not set.
+    pub(super) fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
+        let section = self.section(key);
+        let mut texts = BTreeMap::new();
+        for (name, node) in &section.table {
+            match node {
+                Node::File(toml::Value::String(text)) | Node::Variable { text, .. } if !text.is_empty() => {
+                    texts.insert(name.clone(), text.clone());
+                }
+                Node::File(_) | Node::Variable { .. } | Node::Table(_) => {
+                    section.fault(name, "is not text", "write text that is not empty");
+                }
+            }
+        }
+        texts
     }
 
     /// Text of one line, 1 to `longest` characters, none of them a control character.

@@ -155,9 +155,12 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Whether the reviewer alone could approve what takes this.
+    /// Whether the reviewer alone could approve what takes this, now and for calls to come: a sign-in that was fresh when
+    /// the grant was made is not when it is used.
     fn could_approve_alone(&self, requirement: &Requirement) -> bool {
-        (requirement.allow_self_approval || !self.asks) && requirement.is_met_alone_by(&self.groups)
+        !requirement.step_up
+            && (requirement.allow_self_approval || !self.asks)
+            && requirement.is_met_alone_by(&self.groups)
     }
 }
 
@@ -250,6 +253,9 @@ pub enum TooWide {
         /// Who must approve.
         needed: String,
     },
+    /// What it lifts takes a fresh sign-in for each call.
+    #[error("each such call takes a fresh sign-in, and no grant stands for that")]
+    StepUp,
     /// The run is over, and so is every grant for it.
     #[error("the run has ended")]
     RunEnded,
@@ -296,6 +302,9 @@ pub fn check(policy: &Policy, tool: &Tool, terms: &Terms, maker: &Maker) -> Resu
     let requirement = policy.requirement_of(tool, &terms.lifts.rules);
     if maker.could_approve_alone(&requirement) {
         return Ok(());
+    }
+    if requirement.step_up {
+        return Err(TooWide::StepUp);
     }
     if maker.asks && !requirement.allow_self_approval {
         return Err(TooWide::Excluded);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{
     ids::{InvalidName, KeyId, Name, NameKind, SessionId},
+    session::SessionScope,
     time::Timestamp,
 };
 
@@ -70,7 +71,7 @@ pub type ChannelName = Name<OfChannel>;
 pub type HolderName = Name<OfHolder>;
 
 /// Agents known by a token of an issuer have ids with this beginning; no key may bear such a name.
-const TOKEN_NAMES: &str = "jwt:";
+pub const TOKEN_NAMES: &str = "jwt:";
 
 /// What the holder of a credential may be. No role contains another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -309,6 +310,7 @@ impl KeyRecord {
                 name: self.name.clone(),
                 roles: self.roles.clone(),
                 agents: self.agents.clone(),
+                scope: SessionScope::Everything,
             }),
             KeyState::Expired { .. } | KeyState::Revoked { .. } => None,
         }
@@ -363,6 +365,7 @@ pub struct Principal {
     name: HolderName,
     roles: Roles,
     agents: BTreeSet<AgentId>,
+    scope: SessionScope,
 }
 
 impl Principal {
@@ -378,7 +381,24 @@ impl Principal {
     ) -> Result<Self, KeyFault> {
         let roles = Roles::new(others.into_iter().chain([Role::Reviewer]))?;
         let name = HolderName::parse(reviewer.name.as_str())?;
-        Ok(Self { credential, name, roles, agents: BTreeSet::new() })
+        Ok(Self { credential, name, roles, agents: BTreeSet::new(), scope: SessionScope::Everything })
+    }
+
+    /// The holder of a token of the configured issuer, under a name of this installation's; `agents` are those whose
+    /// trusted request the holder may write.
+    pub fn of_token(subject: String, name: HolderName, roles: Roles, agents: BTreeSet<AgentId>) -> Self {
+        Self { credential: Credential::Token(subject), name, roles, agents, scope: SessionScope::Everything }
+    }
+
+    /// The same, reaching no further than `scope`.
+    #[must_use]
+    pub fn within(self, scope: SessionScope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// What of all that the roles let the caller do is within reach.
+    pub fn scope(&self) -> SessionScope {
+        self.scope
     }
 
     /// What was shown.

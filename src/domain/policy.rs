@@ -17,7 +17,7 @@ use self::{
     schema::Schema,
 };
 use super::{
-    approval::requirement::Requirement,
+    approval::requirement::{DecideIn, Requirement},
     identity::ReviewerDirectory,
     limit::Limit,
     subject::Subject,
@@ -204,6 +204,10 @@ pub struct ApprovalTerms {
     pub grace: Duration,
     /// An approve takes a second click. Those of destructive tools always do.
     pub double_confirm: bool,
+    /// Where an approve may be given.
+    pub decide_in: DecideIn,
+    /// An approve takes a sign-in at the provider within the last minutes.
+    pub step_up: bool,
     /// Whether who asks for the call may approve it too.
     pub allow_self_approval: bool,
     /// The groups that may fill in for `reviewers`, each from so long after the call was held on.
@@ -219,6 +223,8 @@ impl Default for ApprovalTerms {
             ttl: None,
             grace: Duration::ZERO,
             double_confirm: false,
+            decide_in: DecideIn::Any,
+            step_up: false,
             allow_self_approval: false,
             escalation: BTreeMap::new(),
         }
@@ -314,6 +320,16 @@ impl Policy {
         })
     }
 
+    /// The tools some call of which could be approved only by whoever has just signed in, by name.
+    pub fn tools_with_step_up(&self) -> impl Iterator<Item = &str> {
+        let asks = |tool: &&Tool| {
+            tool.may_require_approval()
+                && (tool.approval.step_up
+                    || tool.all_rules().any(|rule| rule.approval.as_ref().is_some_and(|terms| terms.step_up)))
+        };
+        self.tools.iter().filter(asks).map(|tool| tool.name.as_str())
+    }
+
     /// Every group of reviewers that some approval would need, or that could fill in.
     pub fn groups_named(&self) -> BTreeSet<&str> {
         let of_rules = self.tools.iter().flat_map(|tool| tool.rules.iter().chain(&tool.floors));
@@ -391,6 +407,8 @@ impl ApprovalTerms {
             groups,
             grace: self.grace,
             double_confirm: self.double_confirm,
+            decide_in: self.decide_in,
+            step_up: self.step_up,
             allow_self_approval: self.allow_self_approval,
             escalation: self.escalation.clone(),
             ..Requirement::one_of_anyone(ttl)

@@ -15,6 +15,7 @@ pub(super) mod batch;
 pub(super) mod decide;
 pub(super) mod decisions;
 pub(super) mod grants;
+pub(super) mod outbox;
 pub(super) mod policy;
 pub(super) mod runs;
 pub(super) mod service;

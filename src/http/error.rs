@@ -574,6 +574,8 @@ fn internal(error: &Error) -> Option<&'static str> {
         | Error::StaleArgs { .. }
         | Error::StaleReview { .. }
         | Error::NotEligible(_)
+        | Error::DecideInWeb
+        | Error::StepUpRequired
         | Error::Confirmation(_)
         | Error::ArgsMismatch
         | Error::PolicyChanged(_)
@@ -630,6 +632,20 @@ impl From<Error> for Problem {
                 "not_eligible",
                 "Not eligible",
                 format!("You may see this approval but not do this: {why}."),
+            ),
+            Error::DecideInWeb => Self::new(
+                StatusCode::FORBIDDEN,
+                "decide_in_web",
+                "Approved on the review page only",
+                "The policy lets this be approved on the review page only, which the approval's `url` names. You may deny \
+                 it here.",
+            ),
+            Error::StepUpRequired => Self::new(
+                StatusCode::FORBIDDEN,
+                "step_up_required",
+                "A fresh sign-in is required",
+                "The policy asks whoever approves this to have signed in within five minutes: open the approval's `url` \
+                 and sign in again there. You may deny it here.",
             ),
             Error::Confirmation(fault) => fault.into(),
             Error::ArgsMismatch => Self::conflict(

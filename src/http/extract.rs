@@ -1,7 +1,7 @@
 //! What handlers are given: who calls, in a role; ids out of the path; bodies that are exactly what a route takes.
 //!
-//! A role in a handler's signature is its permission: there is no other way to learn who calls. A request body is
-//! read by `domain::canon::json` and by nothing else.
+//! A role in a handler's signature is its permission: there is no other way to learn who calls. A request body of the
+//! API is read by `domain::canon::json` and by nothing else; forms of pages are read in `signed_in`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,6 +13,8 @@ use axum::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+
+pub(super) mod signed_in;
 
 use super::{
     error::{MOST_PARKED, Problem, Refusal},
@@ -71,7 +73,7 @@ impl FromRequestParts<HttpState> for Agent {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
-        let caller = authenticated(parts, state)?;
+        let caller = authenticated(parts, state).await?;
         match caller.principal.agent() {
             Some(id) => Ok(Self { caller, id }),
             None => Err(wrong_role(parts, state, &caller, Problem::wrong_role("agent")).await),
@@ -83,7 +85,7 @@ impl FromRequestParts<HttpState> for Reviewer {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
-        let caller = authenticated(parts, state)?;
+        let caller = authenticated(parts, state).await?;
         reviewer(parts, state, caller, "reviewer").await
     }
 }
@@ -92,7 +94,7 @@ impl FromRequestParts<HttpState> for Auditor {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
-        let caller = authenticated(parts, state)?;
+        let caller = authenticated(parts, state).await?;
         if caller.principal.roles().contains(Role::Auditor) {
             return Ok(Self);
         }
@@ -104,7 +106,7 @@ impl FromRequestParts<HttpState> for Admin {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
-        let caller = authenticated(parts, state)?;
+        let caller = authenticated(parts, state).await?;
         if caller.principal.roles().contains(Role::Admin) {
             return Ok(Self(caller));
         }
@@ -116,7 +118,7 @@ impl FromRequestParts<HttpState> for Orchestrator {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
-        let caller = authenticated(parts, state)?;
+        let caller = authenticated(parts, state).await?;
         if caller.principal.roles().contains(Role::Orchestrator) {
             return Ok(Self(caller));
         }
@@ -128,7 +130,7 @@ impl FromRequestParts<HttpState> for AgentOrReviewer {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Refusal> {
-        let caller = authenticated(parts, state)?;
+        let caller = authenticated(parts, state).await?;
         match caller.principal.agent() {
             Some(id) => Ok(Self::Agent(Agent { caller, id })),
             None => reviewer(parts, state, caller, "agent or reviewer").await.map(Self::Reviewer),
@@ -136,8 +138,8 @@ impl FromRequestParts<HttpState> for AgentOrReviewer {
     }
 }
 
-/// Who calls: the holder of the one key in the one `authorization` header.
-fn authenticated(parts: &Parts, state: &HttpState) -> Result<Caller, Refusal> {
+/// Who calls: the holder of the one key or token in the one `authorization` header.
+async fn authenticated(parts: &Parts, state: &HttpState) -> Result<Caller, Refusal> {
     let scope = scope(parts)?;
     let refused = |problem: Problem| {
         state.metrics.unauthenticated(scope.method, scope.route());
@@ -151,7 +153,14 @@ fn authenticated(parts: &Parts, state: &HttpState) -> Result<Caller, Refusal> {
     let Some((_, key)) = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
         return Err(refused(Problem::no_credential()));
     };
-    match state.keys.authenticate(key.trim(), state.app.now()) {
+    let key = key.trim();
+    // A token of an issuer has two dots, and no key has one.
+    let found = if key.contains('.') {
+        state.app.holder_of_token(key).await
+    } else {
+        state.keys.authenticate(key, state.app.now())
+    };
+    match found {
         Some(principal) => {
             // Nothing was set before: a request is authenticated once.
             let _ = scope.actor.set(principal.name().to_string());
@@ -201,6 +210,10 @@ pub(super) async fn reviewer_refused(
 ) -> Refusal {
     let reason = if matches!(error, Error::NotEligible(_)) {
         "not_eligible"
+    } else if matches!(error, Error::DecideInWeb) {
+        "decide_in_web"
+    } else if matches!(error, Error::StepUpRequired) {
+        "step_up_required"
     } else if matches!(error, Error::GrantTooWide(_)) {
         "grant_too_wide"
     } else if matches!(error, Error::Confirmation(ConfirmationFault::Unknown)) {

@@ -14,6 +14,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::app::deliver::DestinationView;
+
 /// The media type of the text (OpenMetrics 1.0).
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -32,6 +34,11 @@ struct RequestLabels {
     method: &'static str,
     route: String,
     status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DestinationLabels {
+    destination: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,6 +61,9 @@ pub struct Metrics {
     unauthenticated: Family<RouteLabels, Counter>,
     slack_refused: Family<SlackLabels, Counter>,
     slack_clock: Gauge,
+    waiting: Family<DestinationLabels, Gauge>,
+    dead: Family<DestinationLabels, Gauge>,
+    disabled: Family<DestinationLabels, Gauge>,
     /// Those of the unauthenticated that no log entry sums up yet, by method and route.
     unrecorded: Mutex<BTreeMap<(&'static str, String), u64>>,
 }
@@ -78,6 +88,12 @@ impl Metrics {
         let slack_clock = Gauge::default();
         let help = "How far ahead of the last request that Slack signed the clock of this instance was";
         registry.register("slack_clock_ahead_seconds", help, slack_clock.clone());
+        let (waiting, dead, disabled) = (Family::default(), Family::default(), Family::default());
+        registry.register("messages_waiting", "Messages that wait to be sent, by destination", waiting.clone());
+        registry.register("messages_dead", "Messages that were given up, by destination", dead.clone());
+        let help = "1 where nothing is sent any more until somebody enables it";
+        registry.register("destination_disabled", help, disabled.clone());
+        let unrecorded = Mutex::default();
         Self {
             registry,
             requests,
@@ -86,7 +102,21 @@ impl Metrics {
             unauthenticated,
             slack_refused,
             slack_clock,
-            unrecorded: Mutex::default(),
+            waiting,
+            dead,
+            disabled,
+            unrecorded,
+        }
+    }
+
+    /// Takes over how it stands with the messages.
+    pub(super) fn messages(&self, destinations: &[DestinationView]) {
+        let figure = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        for view in destinations {
+            let labels = DestinationLabels { destination: view.to.to_string() };
+            self.waiting.get_or_create(&labels).set(figure(view.waiting));
+            self.dead.get_or_create(&labels).set(figure(view.dead));
+            self.disabled.get_or_create(&labels).set(i64::from(view.disabled.is_some()));
         }
     }
 

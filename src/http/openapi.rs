@@ -28,6 +28,7 @@ use super::{
         (name = "grants", description = "What reviewers let through for a while."),
         (name = "runs", description = "Runs: what is known of them, parking and resuming, ending and stopping."),
         (name = "agents", description = "Pausing agents."),
+        (name = "messages", description = "Messages to reviewers and stacks: where they go, and those that did not arrive."),
         (name = "audit", description = "The log."),
         (name = "policy", description = "The policy in force."),
         (name = "service", description = "The service itself; no key needed."),
@@ -61,6 +62,7 @@ pub(super) fn routes() -> OpenApiRouter<HttpState> {
         .merge(api::runs::routes())
         .merge(api::agents::routes())
         .merge(api::tools::routes())
+        .merge(api::outbox::routes())
         .merge(api::audit::routes())
         .merge(api::policy::routes())
         .merge(api::service::routes())

@@ -5,10 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use secrecy::SecretString;
+
 use crate::{
     app::{deliver::Couriers, ports::Clock},
     channels::{
+        email::{EmailCourier, NoMail},
         slack::{SlackClient, SlackCourier, SlackDoors, SlackEntry, SlackWebhookCourier, interaction, message::Clicks},
+        teams::TeamsCourier,
         webhook::{WebhookCourier, WebhookKey},
     },
     config::{CallbackSettings, ChannelMeans, ChannelSettings, ConfigFault, Secret, SlackSettings, WebhookSettings},
@@ -32,6 +36,8 @@ enum Means {
     Webhook { url: String, keys: Vec<WebhookKey>, allow_private: bool },
     Slack(SlackMeans),
     SlackWebhook { url: Arc<str>, allow_private: bool },
+    Teams { url: SecretString, allow_private: bool },
+    Email(EmailCourier),
 }
 
 /// What it takes to post into a channel of Slack, and to believe what comes from there.
@@ -61,6 +67,7 @@ impl Ways {
     pub(super) fn read(
         channels: &[ChannelSettings],
         callbacks: &[CallbackSettings],
+        host: &str,
         faults: &mut Vec<ConfigFault>,
     ) -> Self {
         let mut means = Vec::new();
@@ -81,9 +88,21 @@ impl Ways {
                     let url = Arc::from(webhook_url.expose());
                     means.push((to, Means::SlackWebhook { url, allow_private: *allow_private }));
                 }
-                ChannelMeans::Teams { .. } | ChannelMeans::Email { .. } => {
-                    faults.push(ConfigFault::new(format!("{place}.kind"), "is not supported yet", "take it out"));
+                ChannelMeans::Teams { url, allow_private_addresses } => {
+                    check_url(url.expose(), *allow_private_addresses, &format!("{place}.url"), faults);
+                    let url = SecretString::from(url.expose());
+                    means.push((to, Means::Teams { url, allow_private: *allow_private_addresses }));
                 }
+                ChannelMeans::Email { smtp_url, from } => match EmailCourier::new(smtp_url.expose(), from, host) {
+                    Ok(courier) => means.push((to, Means::Email(courier))),
+                    Err(fault) => {
+                        let key = match fault {
+                            NoMail::Server => "smtp_url",
+                            NoMail::Sender => "from",
+                        };
+                        faults.push(ConfigFault::new(format!("{place}.{key}"), fault.to_string(), "mend it"));
+                    }
+                },
             }
             entries.push(entry);
         }
@@ -146,6 +165,13 @@ impl Ways {
                 Means::SlackWebhook { url, allow_private } => {
                     let outbound = outbound.clone();
                     couriers.insert(to, Arc::new(SlackWebhookCourier { outbound, url, allow_private }));
+                }
+                Means::Teams { url, allow_private } => {
+                    let outbound = outbound.clone();
+                    couriers.insert(to, Arc::new(TeamsCourier { outbound, url, allow_private }));
+                }
+                Means::Email(courier) => {
+                    couriers.insert(to, Arc::new(courier));
                 }
             }
         }

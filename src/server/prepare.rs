@@ -11,6 +11,7 @@ use std::{
 use super::{
     couriers::{Ways, check_slack_users},
     policy_files,
+    sign_in::{self, Provider, SignInParts},
 };
 use crate::{
     auth::{
@@ -40,6 +41,7 @@ pub struct Prepared {
     pub(super) permit_keys: PermitKeys,
     pub(super) checkpoint_key: Option<Arc<CheckpointKey>>,
     pub(super) credentials: Arc<Credentials>,
+    pub(super) sign_in: SignInParts,
     pub(super) source: Arc<ConfiguredPolicy>,
     pub(super) files: Vec<SourceFile>,
     pub(super) loaded: Loaded,
@@ -78,9 +80,12 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     let mut faults = Vec::new();
     let config = draft.config();
     let reviewers = directory(&config.reviewers, &mut faults);
-    let ways = Ways::read(&config.channels, &config.callbacks, &mut faults);
+    let host = url::Url::parse(&config.public_url_at(config.listen)).ok();
+    let host = host.as_ref().and_then(url::Url::host_str).unwrap_or("localhost");
+    let ways = Ways::read(&config.channels, &config.callbacks, host, &mut faults);
     check_slack_users(&config.channels, &reviewers, &mut faults);
     let permit_keys = permit_keys(config, &mut faults);
+    let sign_in = sign_in::parts(config, &mut faults);
     let checkpoint_key = config.audit.checkpoint_key.as_ref().and_then(|key| {
         let key = CheckpointKey::from_pkcs8_pem(key.expose());
         key.map_err(|error| faults.push(ConfigFault::new("audit.checkpoint_key", error.to_string(), ED25519_HINT))).ok()
@@ -94,6 +99,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
         reviewers: reviewers.clone(),
         secrets: config.secrets.clone(),
         credentials: Arc::clone(&credentials),
+        provider: Provider::of(config),
     };
     let files =
         source.read().map_err(|error| faults.push(ConfigFault::new("policy", error, "name a readable file or folder")));
@@ -110,6 +116,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
             permit_keys,
             checkpoint_key: checkpoint_key.map(Arc::new),
             credentials,
+            sign_in,
             source: Arc::new(source),
             files,
             loaded,
@@ -162,6 +169,7 @@ pub(super) struct ConfiguredPolicy {
     reviewers: ReviewerDirectory,
     secrets: SecretSource,
     credentials: Arc<Credentials>,
+    provider: Provider,
 }
 
 impl ConfiguredPolicy {
@@ -202,6 +210,10 @@ impl PolicySource for ConfiguredPolicy {
 
     fn load(&self, files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
         let loaded = Policy::load_for(files, &self.reviewers)?;
+        let objections = self.provider.objections(&loaded.policy);
+        if !objections.is_empty() {
+            return Err(objections);
+        }
         self.fetch_credentials(&loaded.policy)?;
         Ok(loaded)
     }
@@ -236,7 +248,10 @@ pub fn check_policy(path: &Path, config: Option<&Config>) -> Result<PolicyFindin
             if !faults.is_empty() {
                 return Err(Refusal { settings: faults, policy: Vec::new() }.to_string());
             }
-            Policy::load_for(&files, &reviewers)
+            Policy::load_for(&files, &reviewers).and_then(|loaded| {
+                let objections = Provider::of(config).objections(&loaded.policy);
+                if objections.is_empty() { Ok(loaded) } else { Err(objections) }
+            })
         }
         None => Policy::load(&files),
     };

@@ -38,6 +38,8 @@ use crate::{
     },
 };
 
+pub(super) mod sign_in;
+
 /// What is stored cannot be read as `what`. The value is not repeated: it may be somebody's.
 pub(super) fn unreadable(what: &str) -> StoreError {
     StoreError::Unreadable(format!("a stored {what} is not one"))

@@ -24,11 +24,12 @@ use crate::{
         canon::json::ArgsHash,
         channel::Destination,
         grant::GrantRecord,
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, GrantId, NoticeId, RunId},
         notice::QueuedNotice,
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
+        session::SessionRecord,
         subject::Subject,
         time::Timestamp,
     },
@@ -52,6 +53,7 @@ mod payloads;
 mod policies;
 mod runs;
 mod schema;
+mod sessions;
 mod subjects;
 mod tx;
 
@@ -235,6 +237,14 @@ impl Store for SqliteStore {
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
         keys::all(&self.readers).await
+    }
+
+    async fn session(&self, hash: &[u8; 32]) -> Result<Option<SessionRecord>, StoreError> {
+        sessions::by_hash(&self.readers, hash).await
+    }
+
+    async fn sessions_of(&self, reviewer: &ReviewerName, now: Timestamp) -> Result<Vec<SessionRecord>, StoreError> {
+        sessions::of_reviewer(&self.readers, reviewer, now).await
     }
 
     async fn policy(&self, version: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError> {

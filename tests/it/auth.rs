@@ -3,3 +3,4 @@
 mod api_key;
 mod key_ring;
 mod permit;
+mod session;

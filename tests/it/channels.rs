@@ -1,3 +1,6 @@
-//! Mirrors `src/channels`.
+//! The ways a message leaves.
 
+mod email;
 mod slack;
+mod teams;
+mod webhook;

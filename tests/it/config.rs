@@ -8,6 +8,7 @@ use countersign::{
 };
 use tempfile::TempDir;
 
+mod channels;
 mod secret;
 mod source;
 
@@ -201,16 +202,6 @@ fn a_fault_reads_as_a_sentence_with_a_hint() {
     );
     assert_eq!(texts("[database]\nurl = \"x\""), ["database.url: is no setting; known here: auto_migrate"]);
     assert_eq!(texts("limits = 3"), ["limits: is not a table; write [limits]"]);
-}
-
-#[test]
-fn what_a_later_version_supports_is_refused_and_not_ignored() {
-    for table in ["channels", "callbacks", "oidc", "jwt"] {
-        let faults = Written::new(&format!("[{table}]")).faults();
-        assert_eq!(faults, [ConfigFault::new(table, "is not supported yet", "take it out")]);
-    }
-    let from_variable = Written::new("").env("COUNTERSIGN_JWT__ISSUER", "https://login.acme.example");
-    assert_eq!(from_variable.faulty_settings(), ["jwt"]);
 }
 
 #[test]

@@ -78,6 +78,8 @@ pub enum Hindrance {
     NoClicks,
     /// The policy wants it on the web.
     OnTheWeb,
+    /// The policy wants whoever approves to have just signed in.
+    SignIn,
     /// What was held was erased.
     Erased,
     /// It is more than a message shows.
@@ -90,6 +92,7 @@ impl Hindrance {
         match self {
             Self::NoClicks => "Clicks are not taken in this channel: decide on the page.",
             Self::OnTheWeb => "The policy lets this be approved on the page only.",
+            Self::SignIn => "The policy lets this be approved on the page only, after a fresh sign-in.",
             Self::Erased => "What was held cannot be shown here: approve on the page, if it can be shown there.",
             Self::TooLong => "This message does not show all of the call, so it cannot be approved here: see the page.",
         }
@@ -113,6 +116,7 @@ pub fn offer(card: &Card, clicks: Clicks) -> Offer {
     }
     let hindrance = match (clicks, requirement.decide_in, &card.review) {
         (Clicks::Nobodys, _, _) => Some(Hindrance::NoClicks),
+        (Clicks::Verified, _, _) if requirement.step_up => Some(Hindrance::SignIn),
         (Clicks::Verified, DecideIn::Web, _) => Some(Hindrance::OnTheWeb),
         (Clicks::Verified, DecideIn::Any, None) => Some(Hindrance::Erased),
         (Clicks::Verified, DecideIn::Any, Some(review)) => {

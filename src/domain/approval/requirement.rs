@@ -64,6 +64,9 @@ pub struct Requirement {
     pub double_confirm: bool,
     /// Where an approve may be given.
     pub decide_in: DecideIn,
+    /// An approve counts only by whoever has just shown to the sign-in provider who it is.
+    #[serde(default)]
+    pub step_up: bool,
     /// Whether those who ask for the call themselves (see [`Requesters`](super::requesters::Requesters)) may approve it.
     #[serde(default)]
     pub allow_self_approval: bool,
@@ -119,6 +122,7 @@ impl Requirement {
             grace: Duration::ZERO,
             double_confirm: false,
             decide_in: DecideIn::Any,
+            step_up: false,
             allow_self_approval: false,
             escalation: BTreeMap::new(),
         }
@@ -151,6 +155,7 @@ impl Requirement {
         self.grace = self.grace.max(other.grace);
         self.double_confirm |= other.double_confirm;
         self.decide_in = self.decide_in.max(other.decide_in);
+        self.step_up |= other.step_up;
         self.allow_self_approval &= other.allow_self_approval;
         self
     }
@@ -191,6 +196,7 @@ impl Requirement {
             || self.grace > earlier.grace
             || self.double_confirm && !earlier.double_confirm
             || self.decide_in > earlier.decide_in
+            || self.step_up && !earlier.step_up
             || earlier.allow_self_approval && !self.allow_self_approval
             || !self.groups.is_empty() && escalates_less()
     }

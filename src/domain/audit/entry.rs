@@ -125,12 +125,16 @@ pub enum EventKind {
     #[serde(rename = "agent.resumed")]
     AgentResumed,
     /// A message was given up.
+    #[serde(rename = "notice.dead")]
     NoticeDead,
     /// Somebody had such a message tried again.
+    #[serde(rename = "notice.replayed")]
     NoticeReplayed,
     /// Nothing is sent to a destination any more.
+    #[serde(rename = "destination.disabled")]
     DestinationDisabled,
     /// Somebody let it be tried again.
+    #[serde(rename = "destination.enabled")]
     DestinationEnabled,
     /// A key was created.
     #[serde(rename = "key.created")]
@@ -138,6 +142,18 @@ pub enum EventKind {
     /// A key was revoked.
     #[serde(rename = "key.revoked")]
     KeyRevoked,
+    /// A person signed in, or followed a personal link: a session was opened.
+    #[serde(rename = "session.opened")]
+    SessionOpened,
+    /// A person signed out, or took a session back.
+    #[serde(rename = "session.closed")]
+    SessionClosed,
+    /// Somebody whom the provider knows and this installation does not wanted to sign in.
+    #[serde(rename = "sign_in.refused")]
+    SignInRefused,
+    /// A personal link was made.
+    #[serde(rename = "link.made")]
+    LinkMade,
 }
 
 impl EventKind {
@@ -185,6 +201,10 @@ impl EventKind {
             Self::DestinationEnabled => "destination.enabled",
             Self::KeyCreated => "key.created",
             Self::KeyRevoked => "key.revoked",
+            Self::SessionOpened => "session.opened",
+            Self::SessionClosed => "session.closed",
+            Self::SignInRefused => "sign_in.refused",
+            Self::LinkMade => "link.made",
         }
     }
 
@@ -205,7 +225,7 @@ impl fmt::Display for EventKind {
 pub struct Actor {
     /// The name: an agent's, a reviewer's, an operator's; `countersign` for the service itself.
     pub name: String,
-    /// How it was authenticated: `key:` and the key's id, `cli` for who holds the database, `service`.
+    /// How it was authenticated: `key:` and the key's id, `session:` and the session's, `cli` for who holds the database, `service`.
     pub via: String,
 }
 

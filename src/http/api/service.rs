@@ -96,6 +96,10 @@ async fn readyz(
     responses((status = 200, description = "OpenMetrics text.", body = String, content_type = "application/openmetrics-text"))
 )]
 async fn metrics(State(state): State<HttpState>) -> Response {
+    // Without the store the other figures are wanted all the more.
+    if let Ok(destinations) = state.app.destinations().await {
+        state.metrics.messages(&destinations);
+    }
     ([(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE))], state.metrics.text()).into_response()
 }
 

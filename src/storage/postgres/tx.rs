@@ -8,7 +8,7 @@ use sqlx::{Postgres, Transaction};
 use super::{
     approvals, changes, checkpoints, confirmations, decisions,
     errors::{commit_error, store_error},
-    grants, idempotency, keys, limits, outbox, payloads, policies, runs, subjects,
+    grants, idempotency, keys, limits, outbox, payloads, policies, runs, sessions, subjects,
 };
 use crate::{
     app::ports::{
@@ -24,10 +24,11 @@ use crate::{
         facts::StandingDenial,
         grant::{Grant, GrantRecord, Revocation},
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, DecisionId, GrantId, KeyId, NoticeId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, KeyId, NoticeId, RunId, SessionId},
         limit::{Measure, Tally},
         notice::{Notice, QueuedNotice},
         run::{KnownRun, Run, RunKey, RunLease},
+        session::{Link, SessionRecord, SignInAttempt},
         subject::Subject,
         time::Timestamp,
     },
@@ -265,6 +266,46 @@ impl Tx for PostgresTx {
 
     async fn revoke_key(&mut self, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
         keys::revoke(&mut self.tx, id, now).await
+    }
+
+    async fn session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        sessions::by_id(&mut self.tx, id).await
+    }
+
+    async fn insert_session(&mut self, session: &SessionRecord, forget: Timestamp) -> Result<(), StoreError> {
+        sessions::insert(&mut self.tx, session, forget).await
+    }
+
+    async fn session_seen(&mut self, id: SessionId, now: Timestamp) -> Result<(), StoreError> {
+        sessions::seen(&mut self.tx, id, now).await
+    }
+
+    async fn revoke_session(&mut self, id: SessionId, now: Timestamp) -> Result<bool, StoreError> {
+        sessions::revoke(&mut self.tx, id, now).await
+    }
+
+    async fn link(&mut self, hash: &[u8; 32]) -> Result<Option<Link>, StoreError> {
+        sessions::link(&mut self.tx, hash).await
+    }
+
+    async fn insert_link(&mut self, link: &Link, forget: Timestamp) -> Result<(), StoreError> {
+        sessions::insert_link(&mut self.tx, link, forget).await
+    }
+
+    async fn spend_link(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError> {
+        sessions::spend_link(&mut self.tx, hash, now).await
+    }
+
+    async fn drop_inbox_links(&mut self) -> Result<(), StoreError> {
+        sessions::drop_inbox_links(&mut self.tx).await
+    }
+
+    async fn insert_sign_in(&mut self, attempt: &SignInAttempt, now: Timestamp) -> Result<(), StoreError> {
+        sessions::insert_attempt(&mut self.tx, attempt, now).await
+    }
+
+    async fn take_sign_in(&mut self, state_hash: &[u8; 32]) -> Result<Option<SignInAttempt>, StoreError> {
+        sessions::take_attempt(&mut self.tx, state_hash).await
     }
 
     async fn insert_policy(&mut self, policy: &StoredPolicy) -> Result<bool, StoreError> {

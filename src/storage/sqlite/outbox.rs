@@ -219,7 +219,7 @@ pub(super) async fn waiting(
     sqlx::query_as::<_, NoticeRow>(concat!(
         "select ",
         columns!(),
-        " from outbox where state = 'waiting' and destination = $1 and not_before <= $2 order by id limit $3"
+        " from outbox where state = 'waiting' and destination = $1 and not_before <= $2 order by seq limit $3"
     ))
     .bind(to.to_string())
     .bind(now.as_micros())
@@ -241,7 +241,8 @@ pub(super) async fn dead(
     sqlx::query_as::<_, NoticeRow>(concat!(
         "select ",
         columns!(),
-        " from outbox where state = 'dead' and ($1 is null or id < $1) order by id desc limit $2"
+        " from outbox where state = 'dead' and ($1 is null or seq < (select seq from outbox where id = $1)) \
+         order by seq desc limit $2"
     ))
     .bind(before.map(|before| before.to_string()))
     .bind(rows::limit(limit))
@@ -319,7 +320,7 @@ pub(super) async fn told_of_run(
 ) -> Result<Option<serde_json::Value>, StoreError> {
     sqlx::query_scalar::<_, String>(
         "select data from outbox
-         where destination = $1 and agent = $2 and run_id = $3 and state = 'delivered' order by id desc limit 1",
+         where destination = $1 and agent = $2 and run_id = $3 and state = 'delivered' order by seq desc limit 1",
     )
     .bind(to.to_string())
     .bind(run.agent.as_str())

@@ -97,6 +97,24 @@ fn a_second_start_has_the_same_keys_which_only_their_owner_can_read() {
     assert_eq!(kept.join("keys.json").metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+#[tokio::test]
+async fn the_printed_link_shows_a_button_and_is_another_one_at_each_start() {
+    let folder = tempdir().unwrap();
+    let first = Process::dev(folder.path());
+    let link = key(&first.stdout.with("  inbox "));
+    let browser = reqwest::Client::new();
+    let page = browser.get(&link).send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK);
+    let cookie = page.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(cookie.starts_with("sign-in=") && cookie.contains("HttpOnly") && !cookie.contains("Secure"), "{cookie}");
+    assert!(page.text().await.unwrap().contains("<button"));
+    assert_eq!(browser.head(&link).send().await.unwrap().status(), StatusCode::OK);
+    first.signal("INT");
+    assert!(first.ended().success());
+    let second = Process::dev(folder.path());
+    assert_ne!(key(&second.stdout.with("  inbox ")), link);
+}
+
 #[test]
 fn an_edit_of_the_policy_decides_as_soon_as_it_is_saved() {
     let folder = tempdir().unwrap();

@@ -114,6 +114,87 @@ fn a_policy_that_names_a_group_of_nobody_is_refused() {
 }
 
 #[test]
+fn a_policy_that_takes_a_fresh_sign_in_needs_a_provider_and_people_who_are_known_there() {
+    let folder = tempdir().unwrap();
+    let policy = fs::read_to_string(QUICKSTART).unwrap();
+    let policy = policy.replace(r#"approval = { ttl = "1h" }"#, r#"approval = { ttl = "1h", step_up = true }"#);
+    assert!(policy.contains("step_up"));
+    fs::write(folder.path().join("policy.toml"), policy).unwrap();
+    let check = |more: &[(&str, &str)]| {
+        let environment = [environment(), more.to_vec(), vec![("OIDC_SECRET", "s3cret")]].concat();
+        let output = run(folder.path(), &["serve", "--check"], &environment);
+        (output.status.code(), text(&output.stderr).to_owned())
+    };
+    let known = ("COUNTERSIGN_REVIEWERS__ANA__OIDC_SUBJECT", "auth0|ana");
+    let provider = [
+        ("COUNTERSIGN_PUBLIC_URL", "https://approve.acme.example"),
+        ("COUNTERSIGN_OIDC__ISSUER", "https://login.acme.example"),
+        ("COUNTERSIGN_OIDC__CLIENT_ID", "countersign"),
+        ("COUNTERSIGN_OIDC__CLIENT_SECRET", "env:OIDC_SECRET"),
+    ];
+    let (code, told) = check(&[known]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("step_up") && told.contains("[oidc]"), "{told}");
+    let (code, told) = check(&provider);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("oidc_subject"), "{told}");
+    let (code, told) = check(&[&provider[..], &[known]].concat());
+    assert_eq!(code, Some(0), "{told}");
+    assert!(!told.contains("s3cret"));
+}
+
+#[test]
+fn half_a_sign_in_is_told_of_with_all_that_is_missing() {
+    let folder = folder_with_policy();
+    let check = |text_of_settings: &str| {
+        fs::write(folder.path().join("countersign.toml"), text_of_settings).unwrap();
+        let output = run(folder.path(), &["serve", "--check"], &environment());
+        (output.status.code(), text(&output.stderr).to_owned())
+    };
+    let (code, told) = check(
+        r#"
+        [reviewers.ana]
+        roles = ["auditor", "agent", "king"]
+        [oidc]
+        issuer = "http://login.acme.example"
+        scopes = "email"
+        [jwt]
+        issuer = "https://tokens.acme.example"
+        [jwt.roles]
+        approver = "reviewer"
+        boss = "king"
+        [jwt.agents]
+        "client|x" = "not a name"
+        "#,
+    );
+    assert_eq!(code, Some(2));
+    for part in
+        ["reviewers.ana.roles", "oidc.issuer", "oidc.client_id", "oidc.client_secret", "oidc.scopes", "jwt.audience"]
+    {
+        assert!(told.contains(part), "nothing about {part} in:\n{told}");
+    }
+    let (_, told) = check(
+        r#"
+        [oidc]
+        issuer = "https://login.acme.example"
+        client_id = "countersign"
+        client_secret = "env:PATH"
+        [jwt]
+        issuer = "https://tokens.acme.example"
+        audience = "countersign"
+        [jwt.roles]
+        approver = "reviewer"
+        boss = "king"
+        [jwt.agents]
+        "client|x" = "not a name"
+        "#,
+    );
+    for part in ["public_url", "jwt.roles.boss", "another issuer than [oidc]", "jwt.agents.client|x"] {
+        assert!(told.contains(part), "nothing about {part} in:\n{told}");
+    }
+}
+
+#[test]
 fn check_starts_nothing_and_says_what_to_know() {
     let folder = folder_with_policy();
     let output = run(folder.path(), &["serve", "--check"], &[("COUNTERSIGN_POLICY", "policy.toml")]);

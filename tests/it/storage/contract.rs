@@ -4,8 +4,10 @@ mod approvals;
 mod changes;
 mod decisions;
 mod log;
+mod outbox;
 mod records;
 mod runs;
+mod sessions;
 mod subjects;
 mod transactions;
 

@@ -15,11 +15,12 @@ use countersign::{
         canon::json::ArgsHash,
         channel::Destination,
         grant::GrantRecord,
-        identity::{AgentId, KeyRecord},
+        identity::{AgentId, KeyRecord, ReviewerName},
         ids::{ApprovalId, DecisionId, GrantId, NoticeId, RunId},
         notice::QueuedNotice,
         policy::PolicyVersion,
         run::{KnownRun, RunKey},
+        session::SessionRecord,
         subject::Subject,
         time::Timestamp,
     },
@@ -138,6 +139,14 @@ impl Store for BrokenStore {
     }
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        self.answer().await
+    }
+
+    async fn session(&self, _: &[u8; 32]) -> Result<Option<SessionRecord>, StoreError> {
+        self.answer().await
+    }
+
+    async fn sessions_of(&self, _: &ReviewerName, _: Timestamp) -> Result<Vec<SessionRecord>, StoreError> {
         self.answer().await
     }
 

@@ -25,11 +25,12 @@ use countersign::{
         facts::StandingDenial,
         grant::{Grant, GrantRecord, Revocation},
         identity::{AgentId, KeyRecord, ReviewerName},
-        ids::{ApprovalId, DecisionId, GrantId, KeyId, NoticeId, RunId},
+        ids::{ApprovalId, DecisionId, GrantId, KeyId, NoticeId, RunId, SessionId},
         limit::{Measure, Tally},
         notice::{Notice, QueuedNotice},
         policy::PolicyVersion,
         run::{KnownRun, Run, RunKey, RunLease},
+        session::{Link, SessionRecord, SignInAttempt},
         subject::Subject,
         time::Timestamp,
     },
@@ -203,6 +204,14 @@ impl Store for FaultyStore {
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
         self.store.keys().await
+    }
+
+    async fn session(&self, hash: &[u8; 32]) -> Result<Option<SessionRecord>, StoreError> {
+        self.store.session(hash).await
+    }
+
+    async fn sessions_of(&self, reviewer: &ReviewerName, now: Timestamp) -> Result<Vec<SessionRecord>, StoreError> {
+        self.store.sessions_of(reviewer, now).await
     }
 
     async fn policy(&self, version: &PolicyVersion) -> Result<Option<StoredPolicy>, StoreError> {
@@ -473,6 +482,46 @@ impl Tx for FaultyTx {
 
     async fn revoke_key(&mut self, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
         self.tx.revoke_key(id, now).await
+    }
+
+    async fn session(&mut self, id: SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        self.tx.session(id).await
+    }
+
+    async fn insert_session(&mut self, session: &SessionRecord, forget: Timestamp) -> Result<(), StoreError> {
+        self.tx.insert_session(session, forget).await
+    }
+
+    async fn session_seen(&mut self, id: SessionId, now: Timestamp) -> Result<(), StoreError> {
+        self.tx.session_seen(id, now).await
+    }
+
+    async fn revoke_session(&mut self, id: SessionId, now: Timestamp) -> Result<bool, StoreError> {
+        self.tx.revoke_session(id, now).await
+    }
+
+    async fn link(&mut self, hash: &[u8; 32]) -> Result<Option<Link>, StoreError> {
+        self.tx.link(hash).await
+    }
+
+    async fn insert_link(&mut self, link: &Link, forget: Timestamp) -> Result<(), StoreError> {
+        self.tx.insert_link(link, forget).await
+    }
+
+    async fn spend_link(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError> {
+        self.tx.spend_link(hash, now).await
+    }
+
+    async fn drop_inbox_links(&mut self) -> Result<(), StoreError> {
+        self.tx.drop_inbox_links().await
+    }
+
+    async fn insert_sign_in(&mut self, attempt: &SignInAttempt, now: Timestamp) -> Result<(), StoreError> {
+        self.tx.insert_sign_in(attempt, now).await
+    }
+
+    async fn take_sign_in(&mut self, state_hash: &[u8; 32]) -> Result<Option<SignInAttempt>, StoreError> {
+        self.tx.take_sign_in(state_hash).await
     }
 
     async fn insert_policy(&mut self, policy: &StoredPolicy) -> Result<bool, StoreError> {

@@ -1,23 +1,13 @@
 //! Runs the Python that checks us from the other side, in the environment that `scripts/test` makes under `target/`.
 
-use std::{
-    io::Write as _,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{io::Write as _, process::Stdio};
+
+use super::programs;
 
 /// Gives a script of `tests/python` this input and returns what it prints. Fails the test when the script does.
 pub(crate) fn run(script: &str, input: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = root.join("target/python/bin/python");
-    assert!(python.exists(), "{} is missing: `scripts/test` makes it", python.display());
-    let mut child = Command::new(python)
-        .arg(root.join("tests/python").join(script))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        programs::python(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let text = input.to_owned();
     // On a thread of its own: the script may print before it has read everything.

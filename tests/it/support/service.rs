@@ -13,6 +13,7 @@ use countersign::{
         audit_log::DecisionLog,
         keys::create_key,
         ports::{Clock as _, SharedStore},
+        sessions::SignInSettings,
     },
     auth::{
         key_ring::KeyRing,
@@ -169,14 +170,7 @@ impl Service {
     }
 
     async fn start_for(reviewers: Vec<ReviewerEntry>, change: impl FnOnce(&mut HttpSettings)) -> Self {
-        let folder = TempDir::new().unwrap();
-        let connected = storage::connect(&sqlite_url(&folder), ConnectOptions { max_connections: 4 }).await.unwrap();
-        connected.migrate().await.unwrap();
-        let store = connected.store();
-        for (holder, role) in HOLDERS {
-            let key = keys::record(holder, role);
-            create_key(&store, &Actor::service(), &key, START).await.unwrap();
-        }
+        let (store, folder) = Self::store_with_keys().await;
         let service = Self::on(store, folder, reviewers, change);
         service.keys.replace(service.store.keys().await.unwrap());
         service.app.record_policy(&policy_files()).await.unwrap();
@@ -208,29 +202,48 @@ impl Service {
         service
     }
 
+    /// A service at `public_url` where people sign in like this.
+    pub(crate) async fn where_people_sign_in(
+        reviewers: Vec<ReviewerEntry>,
+        sign_in: SignInSettings,
+        public_url: &str,
+    ) -> Self {
+        let (store, folder) = Self::store_with_keys().await;
+        let service =
+            Self::assembled(store, folder, reviewers, sign_in, |settings| settings.public_url = public_url.to_owned());
+        service.keys.replace(service.store.keys().await.unwrap());
+        service.app.record_policy(&policy_files()).await.unwrap();
+        service
+    }
+
+    async fn store_with_keys() -> (SharedStore, TempDir) {
+        let folder = TempDir::new().unwrap();
+        let connected = storage::connect(&sqlite_url(&folder), ConnectOptions { max_connections: 4 }).await.unwrap();
+        connected.migrate().await.unwrap();
+        let store = connected.store();
+        for (holder, role) in HOLDERS {
+            let key = keys::record(holder, role);
+            create_key(&store, &Actor::service(), &key, START).await.unwrap();
+        }
+        (store, folder)
+    }
+
     fn on(
         store: SharedStore,
         folder: TempDir,
         reviewers: Vec<ReviewerEntry>,
         change: impl FnOnce(&mut HttpSettings),
     ) -> Self {
-        let clock = Arc::new(ManualClock::new());
-        let (log, writer) = DecisionLog::new(Arc::clone(&store));
-        let app = Arc::new(App::new(Parts {
-            store: Arc::clone(&store),
-            clock: Arc::<ManualClock>::clone(&clock),
-            entropy: Arc::new(CountingEntropy::new(1)),
-            permits: Arc::new(PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[7; 32]).unwrap(), Vec::new())),
-            paths: Arc::new(Disk::default()),
-            lookups: Arc::new(Outbound::new(credentials())),
-            log,
-            policy: Policy::load(&policy_files()).unwrap().policy,
-            reviewers: ReviewerDirectory::new(reviewers).unwrap(),
-            channels: Channels::default(),
-            settings: Settings { public_url: PUBLIC_URL.to_owned(), claim_lease: LEASE },
-        }));
-        let keys = Arc::new(KeyRing::default());
-        let draining = watch::Sender::new(false);
+        Self::assembled(store, folder, reviewers, SignInSettings::default(), change)
+    }
+
+    fn assembled(
+        store: SharedStore,
+        folder: TempDir,
+        reviewers: Vec<ReviewerEntry>,
+        sign_in: SignInSettings,
+        change: impl FnOnce(&mut HttpSettings),
+    ) -> Self {
         let mut settings = HttpSettings {
             body_bytes: 256 * 1024,
             requests_per_second: None,
@@ -242,6 +255,24 @@ impl Service {
             metrics_elsewhere: false,
         };
         change(&mut settings);
+        let clock = Arc::new(ManualClock::new());
+        let (log, writer) = DecisionLog::new(Arc::clone(&store));
+        let app = App::new(Parts {
+            store: Arc::clone(&store),
+            clock: Arc::<ManualClock>::clone(&clock),
+            entropy: Arc::new(CountingEntropy::new(1)),
+            permits: Arc::new(PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[7; 32]).unwrap(), Vec::new())),
+            paths: Arc::new(Disk::default()),
+            lookups: Arc::new(Outbound::new(credentials())),
+            log,
+            policy: Policy::load(&policy_files()).unwrap().policy,
+            reviewers: ReviewerDirectory::new(reviewers).unwrap(),
+            channels: Channels::default(),
+            settings: Settings { public_url: settings.public_url.clone(), claim_lease: LEASE },
+        });
+        let app = Arc::new(app.with_sign_in(sign_in));
+        let keys = Arc::new(KeyRing::default());
+        let draining = watch::Sender::new(false);
         let state = HttpState::new(HttpParts {
             app: Arc::clone(&app),
             keys: Arc::clone(&keys),
@@ -266,6 +297,13 @@ impl Service {
         let mut connection = SqliteConnection::connect(&sqlite_url(&self._folder)).await.unwrap();
         sqlx::query("begin immediate").execute(&mut connection).await.unwrap();
         connection
+    }
+
+    /// What tells whether anything was written since: the same as before when nothing was.
+    pub(crate) async fn watch_writes(&self) -> Writes {
+        let mut connection = SqliteConnection::connect(&sqlite_url(&self._folder)).await.unwrap();
+        let version = data_version(&mut connection).await;
+        Writes { connection, version }
     }
 
     /// Kills the writer of decisions.
@@ -320,6 +358,24 @@ impl Service {
     pub(crate) fn in_the_future(&self, by: Duration) -> String {
         self.clock.now().plus(by).to_string()
     }
+}
+
+/// A look at the database file that notices every write of others.
+pub(crate) struct Writes {
+    connection: SqliteConnection,
+    version: i64,
+}
+
+impl Writes {
+    /// Whether anything was written since this was last asked.
+    pub(crate) async fn any(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.version, data_version(&mut self.connection).await);
+        before != self.version
+    }
+}
+
+async fn data_version(connection: &mut SqliteConnection) -> i64 {
+    sqlx::query_scalar("pragma data_version").fetch_one(connection).await.unwrap()
 }
 
 /// The secret that lookups may send, as the policy names it.

@@ -34,7 +34,7 @@ use countersign::{
         call::{Arguments, CallKey, ToolCall},
         channel::Channels,
         identity::{
-            AgentId, Credential, GroupName, HolderName, KeyParts, KeyRecord, ReviewerDirectory, ReviewerEntry,
+            Absence, AgentId, Credential, GroupName, HolderName, KeyParts, KeyRecord, ReviewerDirectory, ReviewerEntry,
             ReviewerName, Role, Roles,
         },
         ids::{ClaimId, KeyId, RunId, ToolUseId},
@@ -133,12 +133,21 @@ pub(crate) struct Setup {
     /// Who is told of what; nobody unless a test says so. Every reviewer has the address `NAME@acme.example` and
     /// is the user `U0NAME` of Slack then.
     pub(crate) channels: Channels,
+    /// Who is away.
+    pub(crate) absent: Vec<(&'static str, Absence)>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let reviewers: Vec<(_, &[_])> = vec![("ana", &["finance", "support-leads"]), ("bo", &["support-leads"])];
-        Self { policy: POLICY.to_owned(), reviewers, wrap: None, entropy: None, channels: Channels::default() }
+        Self {
+            policy: POLICY.to_owned(),
+            reviewers,
+            wrap: None,
+            entropy: None,
+            channels: Channels::default(),
+            absent: Vec::new(),
+        }
     }
 }
 
@@ -343,7 +352,7 @@ impl World {
             email: tells.then(|| format!("{name}@acme.example")),
             slack_user: tells.then(|| format!("U0{}", name.to_ascii_uppercase())),
             oidc_subject: None,
-            absence: None,
+            absence: setup.absent.iter().find(|(absent, _)| absent == name).map(|(_, absence)| absence.clone()),
         });
         let reviewers = ReviewerDirectory::new(entries).unwrap();
         let signer = PermitSigner::new(PUBLIC_URL, SigningKey::generate(&[1; 32]).unwrap(), vec![]);

@@ -10,7 +10,6 @@ use super::{
         ApprovalTerms, Policy, Tool,
         fault::Place,
         manifest::{AgentEntry, ApprovalEntry, At, RuleEntry},
-        unsupported,
     },
     Compiling,
 };
@@ -45,10 +44,6 @@ impl<'m> Compiling<'m, '_, '_> {
             let hint = "approving what destroys always takes a second click: take the key out";
             self.faults.error(&off.at, "`double_confirm` of a destructive tool cannot be switched off", hint);
         }
-        if let Some(web) = entry.decide_in.as_ref().filter(|said| said.value == DecideIn::Web) {
-            // Nobody could ever approve there.
-            unsupported::report(self.faults, &web.at, "`decide_in = \"web\"`, for there is no review page");
-        }
         let groups: Vec<_> = entry.reviewers.iter().flat_map(|reviewers| &reviewers.value).collect();
         let escalation = self.escalation(entry);
         for group in groups.iter().copied().chain(entry.escalate.iter().flat_map(|groups| &groups.value)) {
@@ -60,6 +55,8 @@ impl<'m> Compiling<'m, '_, '_> {
             ttl: entry.ttl.as_ref().map(|ttl| ttl.value),
             grace: entry.grace.as_ref().map_or(Duration::ZERO, |grace| grace.value),
             double_confirm: destructive || entry.double_confirm.as_ref().is_some_and(|said| said.value),
+            decide_in: entry.decide_in.as_ref().map_or(DecideIn::Any, |said| said.value),
+            step_up: entry.step_up.as_ref().is_some_and(|said| said.value),
             allow_self_approval: entry.allow_self_approval.as_ref().is_some_and(|said| said.value),
             escalation,
         }
@@ -174,15 +171,22 @@ impl<'m> Compiling<'m, '_, '_> {
             // Told where the group is named.
             return;
         }
-        if !requirement.could_be_met_by(Voters::of(reviewers).iter()) {
+        // Who cannot sign in at the provider can never have just done so.
+        let could_sign = |person: &&Reviewer| !requirement.step_up || person.oidc_subject.is_some();
+        if !requirement.could_be_met_by(Voters::among(reviewers.iter().filter(could_sign)).iter()) {
             let message = format!("an approval of {} takes more people than there are", tool.name);
-            let hint = "too few entries of [reviewers] in the settings are in its groups, each filling one place";
+            let hint = if requirement.step_up {
+                "too few entries of [reviewers] in the settings are in its groups and have an oidc_subject, each filling \
+                 one place"
+            } else {
+                "too few entries of [reviewers] in the settings are in its groups, each filling one place"
+            };
             self.faults.error(at, message, hint);
             return;
         }
         for (id, agent) in policy.agents().filter(|(_, agent)| agent.tools.contains(&tool.name)) {
             let owns = |person: &&Reviewer| agent.owners.iter().any(|owner| person.is_known_as(owner));
-            let (owners, others): (Vec<_>, Vec<_>) = reviewers.iter().partition(owns);
+            let (owners, others): (Vec<_>, Vec<_>) = reviewers.iter().filter(could_sign).partition(owns);
             let (owners, others) = (Voters::among(owners.into_iter()), Voters::among(others.into_iter()));
             if !others.could_meet(requirement, &owners) {
                 let message =

@@ -97,6 +97,10 @@ struct RequirementView {
     need: u32,
     /// An approve is answered with a confirmation, and counts when it is sent again with that.
     double_confirm: bool,
+    /// Where an approve counts: `any`, or `web`, the review page alone.
+    decide_in: String,
+    /// An approve counts only within five minutes of a sign-in at the provider.
+    step_up: bool,
     /// For so many seconds after the last approve it can be revoked and not be claimed.
     grace_seconds: u64,
     /// Whether those who own the agent, or whom the run works for, may approve too.
@@ -132,6 +136,8 @@ impl RequirementView {
             groups: requirement.groups,
             need,
             double_confirm: requirement.double_confirm,
+            decide_in: requirement.decide_in.to_string(),
+            step_up: requirement.step_up,
             grace_seconds: requirement.grace.as_secs(),
             allow_self_approval: requirement.allow_self_approval,
             escalation: escalation.map(|(group, after)| EscalationView { group, from: made.plus(after) }).collect(),

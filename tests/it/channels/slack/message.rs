@@ -106,7 +106,10 @@ fn a_long_command_is_shown_over_several_blocks_or_cannot_be_approved_here() {
 fn an_approve_is_offered_only_where_it_may_be_given() {
     let mut erased = refund();
     erased.review = None;
+    let mut fresh = refund();
+    fresh.approval.requirement.step_up = true;
     for (card, clicks, hindrance) in [
+        (fresh, Clicks::Verified, Hindrance::SignIn),
         (web_only(), Clicks::Verified, Hindrance::OnTheWeb),
         (erased, Clicks::Verified, Hindrance::Erased),
         (refund(), Clicks::Nobodys, Hindrance::NoClicks),

@@ -73,6 +73,8 @@ fn a_requirement_is_higher_when_it_asks_for_more_people_or_more_care() {
     assert!(Requirement { grace: HOUR, ..one.clone() }.is_higher_than(&one));
     assert!(Requirement { double_confirm: true, ..one.clone() }.is_higher_than(&one));
     assert!(Requirement { decide_in: DecideIn::Web, ..one.clone() }.is_higher_than(&one));
+    assert!(Requirement { step_up: true, ..one.clone() }.is_higher_than(&one));
+    assert!(one.clone().joined(&Requirement { step_up: true, ..one.clone() }).step_up);
     assert!(!Requirement { ttl: HOUR / 2, ..one.clone() }.is_higher_than(&one));
 }
 

@@ -422,8 +422,6 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
     let rule =
         |approval: &str| with_rule("args.n > 1", "require_approval", "") + &format!("approval = {{ {approval} }}\n");
     let texts = [
-        rule("decide_in = \"web\""),
-        rule("step_up = true"),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", writeOnly = true } } }\n".to_owned(),
         "schema = 1\n[tools.a]\nrisk = \"read\"\nparameters = { properties = { k = { type = \"string\", x-secret = true } } }\n".to_owned(),
     ];
@@ -432,6 +430,7 @@ fn what_a_later_version_builds_is_a_load_error_that_says_so() {
         assert!(found.iter().any(|fault| fault.message.ends_with("not supported yet")), "{text}\n{found:#?}");
     }
     policy(&rule("quorum = 1, reviewers = [\"a\"], grace = \"0s\", ttl = \"2h\", decide_in = \"any\""));
+    policy(&rule("decide_in = \"web\", step_up = true"));
     policy(&with_tool(
         "[tools.t.arguments.to]\nkind = \"path\"\nbase = \"/srv\"\nroots = [\"a\"]\nresolve = \"lexical\"\n",
     ));

@@ -1,0 +1,601 @@
+//! Messages: written with what they tell of, delivered once, tried again, given up, and told to the next channel.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use countersign::{
+    app::{
+        error::Error,
+        ports::{Courier, Delivery, Dispatch, StoreError},
+    },
+    domain::{
+        approval::state::StateName,
+        audit::entry::EventKind,
+        channel::{Channel, ChannelKind, Channels, Destination, QuietHours},
+        identity::{Absence, AgentId, ChannelName, GroupName, ReviewerName},
+        ids::NoticeId,
+        notice::{FALLBACK_AFTER, MOST_ATTEMPTS, NoticeEvent},
+    },
+};
+use serde_json::json;
+
+use crate::support::{
+    clock::START,
+    faulty_store::{At, Faults},
+    world::{Setup, TTL, World, on_each_engine_with},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn channel(name: &str, kind: ChannelKind) -> Channel {
+    let name = ChannelName::parse(name).unwrap();
+    Channel { name, kind, groups: [].into(), fallback: None, quiet: None }
+}
+
+fn of_groups(channel: Channel, groups: &[&str]) -> Channel {
+    Channel { groups: groups.iter().map(|group| GroupName::parse(group).unwrap()).collect(), ..channel }
+}
+
+fn to(name: &str) -> Destination {
+    Destination::Channel(ChannelName::parse(name).unwrap())
+}
+
+fn told(channels: impl IntoIterator<Item = Channel>) -> Setup {
+    Setup { channels: Channels::new(channels, []).unwrap(), ..Setup::default() }
+}
+
+fn called_back() -> Setup {
+    let bot = AgentId::parse("billing-bot").unwrap();
+    Setup { channels: Channels::new([], [bot]).unwrap(), ..Setup::default() }
+}
+
+/// A courier that answers as it is told, and then that all arrived, each at a place of its own.
+#[derive(Default)]
+struct Recorder {
+    answers: Mutex<VecDeque<Delivery>>,
+    sent: Mutex<Vec<Dispatch>>,
+}
+
+impl Recorder {
+    fn answering(answers: impl IntoIterator<Item = Delivery>) -> Self {
+        Self { answers: Mutex::new(answers.into_iter().collect()), ..Self::default() }
+    }
+
+    fn sent(&self) -> Vec<Dispatch> {
+        self.sent.lock().unwrap().clone()
+    }
+
+    fn events(&self) -> Vec<String> {
+        self.sent().iter().map(shown).collect()
+    }
+}
+
+#[async_trait]
+impl Courier for Recorder {
+    async fn deliver(&self, dispatch: &Dispatch) -> Delivery {
+        let mut sent = self.sent.lock().unwrap();
+        sent.push(dispatch.clone());
+        let place = Some(format!("place-{}", sent.len()));
+        self.answers.lock().unwrap().pop_front().unwrap_or(Delivery::Done { place })
+    }
+}
+
+/// A message in a few words: its event, its state and to whom.
+fn shown(dispatch: &Dispatch) -> String {
+    match dispatch {
+        Dispatch::Event { event, data, .. } => {
+            format!("{event} {}", data["state"].as_str().or(data["status"].as_str()).unwrap())
+        }
+        Dispatch::Card { event, recipient, card, posted, .. } => {
+            let whom = recipient.as_ref().map(|to| format!(" to {}", to.email)).unwrap_or_default();
+            let place = posted.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
+            format!("{event} {}{whom}{place}", card.approval.state.name().as_str())
+        }
+        Dispatch::Digest { event, cards, .. } => format!("{event} of {}", cards.len()),
+    }
+}
+
+fn id_of(dispatch: &Dispatch) -> NoticeId {
+    match dispatch {
+        Dispatch::Event { id, .. } | Dispatch::Card { id, .. } | Dispatch::Digest { id, .. } => *id,
+    }
+}
+
+fn later(fault: &str) -> Delivery {
+    Delivery::Later { after: None, fault: fault.to_owned() }
+}
+
+async fn deliver(world: &World, to: &Destination, courier: &Recorder) -> usize {
+    world.app.deliver_to(to, Some(courier)).await.unwrap()
+}
+
+/// Lets time go on in steps that no back-off is shorter than.
+async fn deliver_for(world: &World, to: &Destination, courier: &Recorder, time: Duration) {
+    let step = Duration::from_secs(20);
+    for _ in 0..time.as_secs().div_ceil(step.as_secs()) {
+        world.clock.advance(step);
+        deliver(world, to, courier).await;
+    }
+}
+
+async fn hold(world: &World) -> countersign::domain::approval::state::Approval {
+    world.hold("send_email", json!({ "to": "x@acme.example" })).await.1
+}
+
+#[tokio::test]
+async fn a_machine_is_told_of_every_step_without_an_argument() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        let courier = Recorder::default();
+        let (request, approval) = world.hold("send_email", json!({ "to": "secret@acme.example" })).await;
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 1);
+        world.approve(&world.ana, &approval).await.unwrap();
+        let claimed = world.claim(&approval, &request.call.args, None).await.unwrap();
+        world.report(&claimed, countersign::domain::approval::outcome::ReportedStatus::Succeeded).await.unwrap();
+        deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(
+            courier.events(),
+            [
+                "approval.requested pending",
+                "approval.approved approved",
+                "approval.executed executed",
+                "approval.outcome executed",
+            ]
+        );
+        let Some(Dispatch::Event { data, .. }) = courier.sent().pop() else { panic!("no event") };
+        assert_eq!(data["outcome"], "succeeded");
+        assert_eq!(data["run_id"], "run-1");
+        assert_eq!(data["tool_use_id"], json!(approval.call.tool_use_id));
+        assert!(!format!("{:?}", courier.sent()).contains("secret@"));
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_message_of_a_transaction_that_failed_was_never_written() {
+    let faults = Faults::default();
+    let setup = Setup { wrap: Some(faults.wrap()), ..told([channel("hook", ChannelKind::Webhook)]) };
+    on_each_engine_with(setup, move |world| {
+        let faults = faults.clone();
+        async move {
+            faults.then(At::Commit, StoreError::Unavailable("gone".to_owned()));
+            let refused = world.ask(&world.call("send_email", json!({ "to": "x@acme.example" }))).await;
+            assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
+            assert_eq!(world.app.due_destinations().await.unwrap(), []);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_instances_at_once_send_each_message_once() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        for _ in 0..10 {
+            hold(&world).await;
+        }
+        let courier = Arc::new(Recorder::default());
+        let mut instances = Vec::new();
+        for _ in 0..4 {
+            instances.push(world.another_instance(told([channel("hook", ChannelKind::Webhook)])).await);
+        }
+        let tasks: Vec<_> = instances
+            .iter()
+            .map(|instance| {
+                let (app, courier) = (Arc::clone(&instance.app), Arc::clone(&courier));
+                tokio::spawn(async move { app.deliver_to(&to("hook"), Some(courier.as_ref())).await.unwrap() })
+            })
+            .collect();
+        let mut arrived = 0;
+        for task in tasks {
+            arrived += task.await.unwrap();
+        }
+        arrived += deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(arrived, 10);
+        let mut ids: Vec<_> = courier.sent().iter().map(id_of).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!((courier.sent().len(), ids.len()), (10, 10));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_an_instance_left_behind_another_one_delivers_when_the_lease_is_over() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        let mut tx = world.store.begin().await.unwrap();
+        let until = START.plus(Duration::from_secs(20));
+        assert!(tx.lease_destination(&to("hook"), "killed", START, until).await.unwrap().is_some());
+        tx.commit().await.unwrap();
+        let courier = Recorder::default();
+        world.clock.set(until.minus(Duration::from_micros(1)));
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 0);
+        world.clock.set(until);
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_failed_attempt_is_made_again_later_under_the_same_id() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        let courier = Recorder::answering([later("answered 500"), later("nobody answered")]);
+        deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(courier.sent().len(), 1);
+        // A second, and up to a quarter of one more.
+        world.clock.advance(Duration::from_millis(999));
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 0);
+        assert_eq!(courier.sent().len(), 1);
+        world.clock.advance(Duration::from_millis(251));
+        deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(courier.sent().len(), 2);
+        world.clock.advance(Duration::from_millis(2_500));
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 1);
+        let ids: Vec<_> = courier.sent().iter().map(id_of).collect();
+        assert_eq!(ids, [ids[0]; 3]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn somebody_who_asks_for_patience_gets_it() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        hold(&world).await;
+        let patience = Delivery::Later { after: Some(5 * MINUTE), fault: "answered 429".to_owned() };
+        let courier = Recorder::answering([patience]);
+        deliver(&world, &to("hook"), &courier).await;
+        world.clock.advance(5 * MINUTE - Duration::from_micros(1));
+        deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(courier.sent().len(), 1, "nothing else is sent there either");
+        world.clock.advance(Duration::from_micros(1));
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn after_some_failures_the_next_channel_is_told_and_after_many_the_message_is_given_up() {
+    let finance = of_groups(channel("chat", ChannelKind::SlackWebhook), &["finance"]);
+    let chat = Channel { fallback: Some(ChannelName::parse("mail").unwrap()), ..finance };
+    let mail = of_groups(channel("mail", ChannelKind::Teams), &["nobody"]);
+    on_each_engine_with(told([chat, mail]), |world| async move {
+        let (_, approval) = world.hold("issue_refund", json!({ "order": "o", "amount": 6000 })).await;
+        let courier = Recorder::answering(std::iter::repeat_n(later("answered 500"), 100));
+        deliver(&world, &to("chat"), &courier).await;
+        for attempt in 1..FALLBACK_AFTER {
+            assert!(!world.app.due_destinations().await.unwrap().contains(&to("mail")), "attempt {attempt}");
+            deliver_for(&world, &to("chat"), &courier, MINUTE).await;
+            if world.app.due_destinations().await.unwrap().contains(&to("mail")) {
+                break;
+            }
+        }
+        assert!(world.app.due_destinations().await.unwrap().contains(&to("mail")));
+        let other = Recorder::default();
+        assert_eq!(deliver(&world, &to("mail"), &other).await, 1);
+        assert_eq!(other.events(), ["approval.requested pending"]);
+        assert_eq!(world.stored(&approval).await, approval, "nothing is decided by a channel that is down");
+
+        let short = world.hold("send_email", json!({ "to": "x" })).await.1;
+        assert_eq!(short.state.name(), StateName::Pending);
+        for _ in 0..30 {
+            deliver_for(&world, &to("chat"), &courier, 10 * MINUTE).await;
+        }
+        let dead = world.app.dead_letters(None, 10).await.unwrap().0;
+        assert!(dead.iter().all(|dead| dead.attempts == MOST_ATTEMPTS), "{dead:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_listed_recorded_and_sent_when_somebody_has_it_tried_again() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        let courier = Recorder::answering([Delivery::Refused { fault: "the address is private".to_owned() }]);
+        deliver(&world, &to("hook"), &courier).await;
+        world.clock.advance(10 * MINUTE);
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 0, "nobody tries again unasked");
+        let (dead, next) = world.app.dead_letters(None, 10).await.unwrap();
+        assert_eq!((dead.len(), next), (1, None));
+        assert_eq!(dead[0].failed[0].fault, "the address is private");
+        assert_eq!(dead[0].dead_since, Some(START));
+        assert_eq!(world.app.destinations().await.unwrap()[0].dead, 1);
+        assert_eq!(world.entries_of(EventKind::NoticeDead).await.len(), 1);
+
+        let id = dead[0].notice.id;
+        world.app.replay_dead_letter(&world.bot, id).await.unwrap();
+        assert_eq!(world.app.replay_dead_letter(&world.bot, id).await, Err(Error::NotFound));
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 1);
+        assert_eq!(courier.sent().iter().map(id_of).collect::<Vec<_>>(), [id, id]);
+        assert_eq!(world.app.dead_letters(None, 10).await.unwrap().0, []);
+        assert_eq!(world.entries_of(EventKind::NoticeReplayed).await.len(), 1);
+        world.assert_log_is_whole().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_destination_that_is_gone_is_tried_no_more_until_somebody_enables_it() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        hold(&world).await;
+        let courier = Recorder::answering([Delivery::Gone { fault: "answered 410".to_owned() }]);
+        deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(courier.sent().len(), 1);
+        assert_eq!(world.app.dead_letters(None, 10).await.unwrap().0.len(), 2);
+        let shown = world.app.destinations().await.unwrap().remove(0);
+        assert_eq!(shown.disabled, Some((START, "answered 410".to_owned())));
+        assert_eq!(world.entries_of(EventKind::DestinationDisabled).await.len(), 1);
+
+        world.app.enable_destination(&world.bot, &to("hook")).await.unwrap();
+        assert_eq!(world.app.enable_destination(&world.bot, &to("hook")).await, Err(Error::NotFound));
+        hold(&world).await;
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 1);
+        world.assert_log_is_whole().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn days_of_nothing_but_failures_disable_a_destination() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        let courier = Recorder::answering(std::iter::repeat_n(later("nobody answered"), 1_000));
+        for _ in 0..(3 * 24 + 1) {
+            hold_in_new_run(&world).await;
+            deliver(&world, &to("hook"), &courier).await;
+            world.clock.advance(Duration::from_secs(3_600));
+        }
+        deliver(&world, &to("hook"), &courier).await;
+        let shown = world.app.destinations().await.unwrap().remove(0);
+        assert_eq!(shown.failing_since, Some(START));
+        assert_eq!(shown.disabled.map(|(_, why)| why), Some("nobody answered".to_owned()));
+    })
+    .await;
+}
+
+/// A call of a run of its own, which no cap of an earlier one holds back.
+async fn hold_in_new_run(world: &World) {
+    let mut request = world.call("send_email", json!({ "to": "x@acme.example" }));
+    let run = format!("run-{}", world.app.now().as_micros());
+    request.call.key.run = countersign::domain::ids::RunId::parse(&run).unwrap();
+    world.ask(&request).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_burst_becomes_one_message() {
+    on_each_engine_with(told([channel("chat", ChannelKind::Slack)]), |world| async move {
+        let mut held = Vec::new();
+        for _ in 0..9 {
+            held.push(hold(&world).await);
+        }
+        let courier = Recorder::default();
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 1);
+        assert_eq!(courier.events(), ["approval.requested of 9"]);
+        // The one message is changed when one of them is decided.
+        world.approve(&world.ana, &held[3]).await.unwrap();
+        world.clock.advance(MINUTE);
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 1);
+        let Some(Dispatch::Digest { cards, posted, .. }) = courier.sent().pop() else { panic!("no digest") };
+        assert_eq!(posted.as_deref(), Some("place-1"));
+        let approved: Vec<_> = cards.iter().filter(|card| card.approval.state.name() == StateName::Approved).collect();
+        assert_eq!(approved.len(), 1);
+        assert_eq!(approved[0].approval.id, held[3].id);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_decides_before_it_is_sent_is_not_asked_any_more() {
+    on_each_engine_with(told([channel("chat", ChannelKind::Slack)]), |world| async move {
+        let approval = hold(&world).await;
+        world.approve(&world.ana, &approval).await.unwrap();
+        let courier = Recorder::default();
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 0);
+        world.clock.advance(TTL);
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 0, "nor reminded");
+        assert_eq!(courier.events(), [] as [String; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_posted_is_brought_to_its_final_state() {
+    on_each_engine_with(told([channel("chat", ChannelKind::Slack)]), |world| async move {
+        let approval = hold(&world).await;
+        let courier = Recorder::default();
+        deliver(&world, &to("chat"), &courier).await;
+        world.deny(&world.ana, &approval, None).await.unwrap();
+        world.clock.advance(MINUTE);
+        deliver(&world, &to("chat"), &courier).await;
+        assert_eq!(courier.events(), ["approval.requested pending", "approval.denied denied at place-1"]);
+    })
+    .await;
+}
+
+/// Approves while the message that asks is on its way.
+struct Overtaken {
+    world: Arc<World>,
+    approval: countersign::domain::approval::state::Approval,
+}
+
+#[async_trait]
+impl Courier for Overtaken {
+    async fn deliver(&self, _: &Dispatch) -> Delivery {
+        self.world.approve(&self.world.ana, &self.approval).await.unwrap();
+        // The word of it comes before anybody knows where the message stands.
+        let early = Recorder::default();
+        assert_eq!(deliver(&self.world, &to("chat"), &early).await, 0);
+        Delivery::Done { place: Some("place-0".to_owned()) }
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_a_decision_overtook_is_brought_to_its_final_state_too() {
+    on_each_engine_with(told([channel("chat", ChannelKind::Slack)]), |world| async move {
+        let world = Arc::new(world);
+        let approval = hold(&world).await;
+        let overtaken = Overtaken { world: Arc::clone(&world), approval };
+        assert_eq!(world.app.deliver_to(&to("chat"), Some(&overtaken)).await.unwrap(), 1);
+        world.clock.advance(MINUTE);
+        let courier = Recorder::default();
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 1);
+        let Some(Dispatch::Card { card, posted, .. }) = courier.sent().pop() else { panic!("no card") };
+        assert_eq!((card.approval.state.name(), posted.as_deref()), (StateName::Approved, Some("place-0")));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn people_are_reminded_at_half_and_at_nine_tenths_of_the_time() {
+    on_each_engine_with(told([channel("chat", ChannelKind::Teams)]), |world| async move {
+        hold(&world).await;
+        let courier = Recorder::default();
+        deliver(&world, &to("chat"), &courier).await;
+        world.clock.set(START.plus(TTL / 2).minus(Duration::from_micros(1)));
+        deliver(&world, &to("chat"), &courier).await;
+        assert_eq!(courier.sent().len(), 1);
+        world.clock.set(START.plus(TTL / 2));
+        deliver(&world, &to("chat"), &courier).await;
+        world.clock.set(START.plus(TTL / 10 * 9));
+        deliver(&world, &to("chat"), &courier).await;
+        world.clock.set(START.plus(TTL));
+        world.app.record_elapsed().await.unwrap();
+        deliver(&world, &to("chat"), &courier).await;
+        assert_eq!(
+            courier.events(),
+            [
+                "approval.requested pending",
+                "approval.reminder pending",
+                "approval.reminder pending",
+                "approval.expired expired",
+            ]
+        );
+    })
+    .await;
+}
+
+/// Refunds that the leads may decide when finance has not after a quarter of an hour.
+const ESCALATING: &str = r#"
+schema = 1
+[tools.refund]
+risk = "send"
+parameters = { type = "object", properties = { order = { type = "string" } } }
+approval = { reviewers = ["finance"], escalate = ["support-leads"], escalate_after = "15m" }
+"#;
+
+#[tokio::test]
+async fn an_escalation_is_told_to_those_who_may_decide_from_then_on_and_to_nobody_else() {
+    let finance = of_groups(channel("finance", ChannelKind::Teams), &["finance"]);
+    let leads = of_groups(channel("leads", ChannelKind::Teams), &["support-leads"]);
+    let hook = of_groups(channel("hook", ChannelKind::Webhook), &["support-leads"]);
+    let setup = Setup { policy: ESCALATING.to_owned(), ..told([finance, leads, hook]) };
+    on_each_engine_with(setup, |world| async move {
+        world.hold("refund", json!({})).await;
+        assert_eq!(world.app.due_destinations().await.unwrap(), [to("finance")]);
+        world.clock.advance(15 * MINUTE);
+        assert_eq!(world.app.due_destinations().await.unwrap(), [to("finance"), to("hook"), to("leads")]);
+        let (leads, hook) = (Recorder::default(), Recorder::default());
+        deliver(&world, &to("leads"), &leads).await;
+        deliver(&world, &to("hook"), &hook).await;
+        assert_eq!(leads.events(), ["approval.escalated pending"]);
+        assert_eq!(hook.events(), ["approval.requested pending"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_is_disturbed_in_quiet_hours_unless_it_would_be_too_late() {
+    // It is noon in London.
+    let quiet = Some(QuietHours::parse("11:00-14:00", "Europe/London").unwrap());
+    let chat = Channel { quiet, ..channel("chat", ChannelKind::Teams) };
+    on_each_engine_with(told([chat]), |world| async move {
+        let courier = Recorder::default();
+        hold(&world).await;
+        deliver(&world, &to("chat"), &courier).await;
+        assert_eq!(courier.sent().len(), 0);
+        // This one runs out within the hour.
+        world.hold("issue_refund", json!({ "order": "o", "amount": 300 })).await;
+        deliver(&world, &to("chat"), &courier).await;
+        assert_eq!(courier.events(), ["approval.requested pending"]);
+        world.clock.set(START.plus(120 * MINUTE));
+        deliver(&world, &to("chat"), &courier).await;
+        assert_eq!(courier.events().last().unwrap(), "approval.requested pending");
+        assert_eq!(courier.sent().len(), 2, "the reminder that came due meanwhile is no message of its own");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mail_goes_to_each_person_asked_and_to_the_deputy_of_one_who_is_away() {
+    let deputy = ReviewerName::parse("cy").unwrap();
+    let absence = Absence { from: START.plus(MINUTE), until: START.plus(60 * MINUTE), deputy };
+    let setup = Setup {
+        reviewers: vec![("ana", &["finance"]), ("bo", &["support-leads"]), ("cy", &[])],
+        absent: vec![("ana", absence)],
+        ..told([channel("mail", ChannelKind::Email)])
+    };
+    on_each_engine_with(setup, |world| async move {
+        let courier = Recorder::default();
+        let refund = json!({ "order": "o", "amount": 6000 });
+        world.hold("issue_refund", refund.clone()).await;
+        deliver(&world, &to("mail"), &courier).await;
+        assert_eq!(
+            courier.events(),
+            ["approval.requested pending to ana@acme.example", "approval.requested pending to bo@acme.example",]
+        );
+        world.clock.advance(MINUTE);
+        let (_, approval) = world.hold("issue_refund", refund).await;
+        deliver(&world, &to("mail"), &courier).await;
+        assert_eq!(courier.events()[2], "approval.requested pending to cy@acme.example");
+        assert_eq!(courier.events()[3], "approval.requested pending to bo@acme.example");
+        // And the deputy may decide what ana could.
+        let groups = world.app.reviewers().groups_at(&ReviewerName::parse("cy").unwrap(), world.app.now());
+        assert!(approval.requirement.admits(&groups, approval.created_at, world.app.now()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_stack_is_told_once_that_its_run_may_go_on() {
+    on_each_engine_with(called_back(), |world| async move {
+        let back = Destination::Callback(AgentId::parse("billing-bot").unwrap());
+        let courier = Recorder::default();
+        let (one, two) = (hold(&world).await, hold(&world).await);
+        world.approve(&world.ana, &one).await.unwrap();
+        deliver(&world, &back, &courier).await;
+        assert!(!courier.events().iter().any(|event| event.starts_with("run.ready")), "another call waits");
+        world.deny(&world.ana, &two, None).await.unwrap();
+        deliver(&world, &back, &courier).await;
+        assert_eq!(courier.events().last().unwrap(), "run.ready ready");
+        let before = courier.sent().len();
+        // A denial taken back from what was approved changes nothing about that.
+        world.app.revoke_approval(&world.ana, one.id, None).await.unwrap();
+        deliver(&world, &back, &courier).await;
+        assert_eq!(courier.events()[before..], ["approval.denied denied"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stack_is_told_of_its_own_agents_only() {
+    on_each_engine_with(called_back(), |world| async move {
+        let mut request = world.call("send_email", json!({ "to": "x" }));
+        request.call.key.agent = AgentId::parse("other-bot").unwrap();
+        world.app.decide_call(&world.other_bot, &request).await.unwrap();
+        assert_eq!(world.app.due_destinations().await.unwrap(), []);
+    })
+    .await;
+}
+
+#[test]
+fn a_notice_event_is_read_as_it_is_written() {
+    for event in NoticeEvent::ALL {
+        assert_eq!(event.as_str().parse(), Ok(event));
+    }
+    assert!("approval.maybe".parse::<NoticeEvent>().is_err());
+}
