@@ -278,7 +278,16 @@ impl App {
             }
             approvals => self.digest(id, event, to, approvals, None, now).await?,
         };
-        let shows = if channel.kind.edits() { approvals } else { Vec::new() };
+        let mut shows = Vec::new();
+        if channel.kind.edits() {
+            let alone = approvals.len() == 1;
+            for approval in approvals {
+                // A list that reminds of many leaves each where it stands: that message is the one to be changed.
+                if alone || self.store.posting(approval.id, &first.notice.to).await?.is_none() {
+                    shows.push(approval);
+                }
+            }
+        }
         Ok(Step::Send(Box::new(Sending { queued, dispatch, shows })))
     }
 
