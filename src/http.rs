@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod openapi;
 mod rate;
 mod sign_in;
+mod slack;
 pub mod state;
 mod web;
 
@@ -27,6 +28,9 @@ pub fn router(state: HttpState) -> Router {
         api = api.merge(metrics_route());
     }
     api = api.merge(sign_in::routes()).merge(web::routes());
+    if !state.slack.is_empty() {
+        api = api.merge(slack::routes());
+    }
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let api = api
         .merge(docs)

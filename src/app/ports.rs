@@ -959,6 +959,10 @@ pub trait Tx: Send {
     /// Lets a message that was given up be tried again; `false` when it was not given up.
     async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError>;
 
+    /// Forgets messages that arrived or were moot before this, and where they were posted; how many messages. Those that
+    /// were given up stay.
+    async fn forget_notices(&mut self, before: Timestamp) -> Result<u64, StoreError>;
+
     /// Keeps where an approval was posted, in place of where it was before.
     async fn put_posting(
         &mut self,

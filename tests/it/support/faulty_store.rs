@@ -589,6 +589,10 @@ impl Tx for FaultyTx {
         self.tx.replay_notice(id, now).await
     }
 
+    async fn forget_notices(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        self.tx.forget_notices(before).await
+    }
+
     async fn put_posting(
         &mut self,
         approval: ApprovalId,

@@ -19,6 +19,7 @@ use countersign::{
         key_ring::KeyRing,
         permit::{PermitSigner, SigningKey},
     },
+    channels::slack::SlackDoors,
     domain::{
         audit::{
             chain::SealedEntry,
@@ -285,6 +286,7 @@ impl Service {
         let state = HttpState::new(HttpParts {
             app: Arc::clone(&app),
             keys: Arc::clone(&keys),
+            slack: SlackDoors::default(),
             settings,
             draining: draining.subscribe(),
         });

@@ -355,6 +355,23 @@ async fn a_provider_that_does_not_answer_signs_nobody_in() {
 }
 
 #[tokio::test]
+async fn a_field_that_comes_twice_or_is_none_of_the_page_is_refused() {
+    let issuer = MadeUpIssuer::new(NOW);
+    let service = service_at(&issuer).await;
+    let mut browser = Browser::new(&service, PUBLIC_URL);
+    let page = browser.get("/login").await;
+    service.clock.advance(SECOND);
+    let fields = crate::support::browser::form_of(&page).fields;
+    for more in [("to", "/review/grants"), ("other", "1")] {
+        let fields = [fields.clone(), vec![(more.0.to_owned(), more.1.to_owned())]].concat();
+        assert_eq!(browser.post("/login", &fields).await.status, 400, "{more:?}");
+    }
+    let without: Vec<_> = fields.iter().filter(|(name, _)| name != "to").cloned().collect();
+    assert_eq!(browser.post("/login", &without).await.status, 400);
+    assert_eq!(browser.post("/login", &fields).await.status, 303);
+}
+
+#[tokio::test]
 async fn without_a_provider_the_page_says_so() {
     let service = Service::start().await;
     let mut browser = Browser::new(&service, PUBLIC_URL);

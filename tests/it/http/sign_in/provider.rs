@@ -2,9 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Lines},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -35,6 +35,8 @@ fn packages() -> PathBuf {
 struct RealProvider {
     process: Child,
     address: String,
+    /// Kept open: it writes more, and ends when nobody could read it.
+    _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl RealProvider {
@@ -51,8 +53,8 @@ impl RealProvider {
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         // It warns on its way, before it says where it is.
-        let address = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http://"))).unwrap();
-        Self { process, address }
+        let address = lines.by_ref().find_map(|line| line.ok().filter(|line| line.starts_with("http://"))).unwrap();
+        Self { process, address, _output: lines }
     }
 
     async fn service(&self) -> Service {
