@@ -34,6 +34,8 @@ pub mod decide_batch;
 pub mod decide_call;
 pub mod decide_many;
 pub mod deliver;
+pub mod deny_and_stop;
+pub mod desk;
 mod eligibility;
 pub mod error;
 pub mod expire;

@@ -3,6 +3,7 @@
 
 pub mod email;
 mod lines;
+pub mod slack;
 pub mod teams;
 pub mod webhook;
 

@@ -15,7 +15,9 @@ pub mod metrics;
 pub mod openapi;
 mod rate;
 mod sign_in;
+mod slack;
 pub mod state;
+mod web;
 
 use state::HttpState;
 
@@ -25,7 +27,10 @@ pub fn router(state: HttpState) -> Router {
     if !state.settings.metrics_elsewhere {
         api = api.merge(metrics_route());
     }
-    api = api.merge(sign_in::routes());
+    api = api.merge(sign_in::routes()).merge(web::routes());
+    if !state.slack.is_empty() {
+        api = api.merge(slack::routes());
+    }
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let api = api
         .merge(docs)

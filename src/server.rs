@@ -201,6 +201,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
 
     let outbound = Outbound::new(credentials);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let slack = ways.slack_doors(&outbound);
     let (channels, couriers) = ways.couriers(&outbound, &clock);
     let (log, writer) = DecisionLog::new(Arc::clone(&store));
     let app = App::new(Parts {
@@ -225,6 +226,7 @@ pub async fn start(prepared: Prepared) -> Result<Running, StartError> {
     let state = HttpState::new(HttpParts {
         app: Arc::clone(&app),
         keys: Arc::clone(&keys),
+        slack,
         settings: HttpSettings {
             body_bytes: config.limits.body_bytes,
             requests_per_second: config.limits.requests_per_second.and_then(NonZeroU32::new),

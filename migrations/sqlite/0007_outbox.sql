@@ -29,6 +29,7 @@ create table outbox (
 create index outbox_waiting on outbox (destination, seq) where state = 'waiting';
 create index outbox_due on outbox (not_before) where state = 'waiting';
 create index outbox_dead on outbox (seq) where state = 'dead';
+create index outbox_finished on outbox (finished_at) where state in ('delivered', 'moot');
 create index outbox_approval on outbox (approval_id) where approval_id is not null;
 
 -- One row for each destination that was ever served.
@@ -54,4 +55,5 @@ create table postings (
     primary key (approval_id, destination)
 ) strict, without rowid;
 
+create index postings_age on postings (posted_at);
 create index postings_place on postings (destination, place);

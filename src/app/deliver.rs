@@ -44,6 +44,9 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 /// After how long of nothing but failures a destination is tried no more.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
+/// How long it is remembered what was delivered, and where it can be changed: longer than any approval lives.
+const REMEMBERED: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+
 /// Whoever delivers to each destination.
 pub type Couriers = BTreeMap<Destination, Arc<dyn Courier>>;
 
@@ -112,6 +115,20 @@ impl App {
             }
         }
         Ok(arrived)
+    }
+
+    /// Forgets what was delivered long ago.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn forget_delivered(&self) -> Result<u64, Error> {
+        retrying(|| async {
+            let mut tx = self.store.begin().await?;
+            let forgotten = tx.forget_notices(self.now().minus(REMEMBERED)).await?;
+            tx.commit().await?;
+            Ok(forgotten)
+        })
+        .await
     }
 
     async fn lease_destination(&self, to: &Destination, lease: &str) -> Result<Option<DestinationStanding>, Error> {
@@ -213,7 +230,7 @@ impl App {
     ) -> Result<Step, Error> {
         let asking = |queued: &QueuedNotice| queued.notice.event.asks() && queued.notice.recipient == recipient;
         let (mut moot, mut quiet) = (Vec::new(), Vec::new());
-        let mut asked: BTreeMap<ApprovalId, (QueuedNotice, Approval)> = BTreeMap::new();
+        let mut asked: Vec<(QueuedNotice, Approval)> = Vec::new();
         let quiet_until = channel.quiet.as_ref().and_then(|quiet| quiet.end_at(now));
         for queued in queued.into_iter().filter(asking) {
             let Topic::Approval(id) = queued.notice.topic else { continue };
@@ -221,10 +238,10 @@ impl App {
             match approval.filter(|approval| approval.state.name() == StateName::Pending) {
                 None => moot.push(queued.notice.id),
                 // Whoever has not been asked yet is not reminded.
-                Some(_) if asked.contains_key(&id) => moot.push(queued.notice.id),
+                Some(_) if asked.iter().any(|(_, approval)| approval.id == id) => moot.push(queued.notice.id),
                 Some(approval) => match quiet_until.filter(|until| *until < approval.expires_at) {
                     Some(_) => quiet.push(queued),
-                    None => drop(asked.insert(id, (queued, approval))),
+                    None => asked.push((queued, approval)),
                 },
             }
         }
@@ -237,12 +254,12 @@ impl App {
         let to = match &recipient {
             Some(name) => match self.recipient(name, now) {
                 Some(recipient) => Some(recipient),
-                None => return Ok(Step::Moot(asked.into_values().map(|(queued, _)| queued.notice.id).collect())),
+                None => return Ok(Step::Moot(asked.into_iter().map(|(queued, _)| queued.notice.id).collect())),
             },
             None => None,
         };
         let most = if asked.len() < GATHERED { 1 } else { asked.len() };
-        let (queued, approvals): (Vec<_>, Vec<_>) = asked.into_values().take(most).unzip();
+        let (queued, approvals): (Vec<_>, Vec<_>) = asked.into_iter().take(most).unzip();
         let Some(first) = queued.first() else { return Ok(Step::Moot(Vec::new())) };
         let (id, event) = (first.notice.id, first.notice.event);
         let dispatch = match approvals.as_slice() {
@@ -261,7 +278,16 @@ impl App {
             }
             approvals => self.digest(id, event, to, approvals, None, now).await?,
         };
-        let shows = if channel.kind.edits() { approvals } else { Vec::new() };
+        let mut shows = Vec::new();
+        if channel.kind.edits() {
+            let alone = approvals.len() == 1;
+            for approval in approvals {
+                // A list that reminds of many leaves each where it stands: that message is the one to be changed.
+                if alone || self.store.posting(approval.id, &first.notice.to).await?.is_none() {
+                    shows.push(approval);
+                }
+            }
+        }
         Ok(Step::Send(Box::new(Sending { queued, dispatch, shows })))
     }
 

@@ -99,17 +99,19 @@ impl App {
     /// Input and review of `approval`, checked against it.
     pub(super) async fn kept_call(&self, approval: &Approval) -> Result<KeptCall, Error> {
         let input = self.kept_input(approval).await?;
-        let review = match approval.review {
-            None => Kept::Erased,
-            Some(shown) => match self.kept_payload(shown.payload).await? {
-                Kept::Held(stored) if ReviewHash::of(stored.body()) == shown.hash => {
-                    Review::read(stored.body()).map_or(Kept::Differs, Kept::Held)
-                }
-                Kept::Held(_) | Kept::Differs => Kept::Differs,
-                Kept::Erased => Kept::Erased,
-            },
-        };
-        Ok(KeptCall { input, review })
+        Ok(KeptCall { input, review: self.review_of(approval).await? })
+    }
+
+    /// The review of `approval`, checked against it.
+    pub(super) async fn review_of(&self, approval: &Approval) -> Result<Kept<Review>, Error> {
+        let Some(shown) = approval.review else { return Ok(Kept::Erased) };
+        Ok(match self.kept_payload(shown.payload).await? {
+            Kept::Held(stored) if ReviewHash::of(stored.body()) == shown.hash => {
+                Review::read(stored.body()).map_or(Kept::Differs, Kept::Held)
+            }
+            Kept::Held(_) | Kept::Differs => Kept::Differs,
+            Kept::Erased => Kept::Erased,
+        })
     }
 
     async fn kept_payload(&self, digest: PayloadDigest) -> Result<Kept<Payload>, Error> {

@@ -600,6 +600,15 @@ pub trait Store: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Approval>, StoreError>;
 
+    /// The newest approval of the same agent and tool that is stored as approved, denied or executed, among the latest
+    /// [`LATEST_LOOKED_AT`] approvals that were made before this one.
+    async fn last_decided(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        before: ApprovalId,
+    ) -> Result<Option<Approval>, StoreError>;
+
     /// The calls that were settled on one of these business keys, the newest first, each once.
     async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError>;
 
@@ -950,6 +959,10 @@ pub trait Tx: Send {
     /// Lets a message that was given up be tried again; `false` when it was not given up.
     async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError>;
 
+    /// Forgets messages that arrived or were moot before this, and where they were posted; how many messages. Those that
+    /// were given up stay.
+    async fn forget_notices(&mut self, before: Timestamp) -> Result<u64, StoreError>;
+
     /// Keeps where an approval was posted, in place of where it was before.
     async fn put_posting(
         &mut self,
@@ -968,6 +981,9 @@ pub trait Tx: Send {
     /// Seals what was appended, moves the head, and commits.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 }
+
+/// Among how many approvals [`Store::last_decided`] looks, so that a rare tool costs no more than another.
+pub const LATEST_LOOKED_AT: u32 = 1_000;
 
 /// How long a remembered answer is kept.
 pub const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);

@@ -206,36 +206,53 @@ impl App {
             let mut tx = self.store.begin().await?;
             let run = tx.lock_run(key).await?;
             let now = self.valid_now(tx.as_mut(), caller).await?;
-            let family = tx.below_head(run.head()).await?;
-            let below = family.into_iter().filter(|other| other.ancestors.contains(key));
-            let going_on: Vec<Run> =
-                std::iter::once(run.clone()).chain(below).filter(|run| run.ended.is_none()).collect();
-            if going_on.is_empty() {
-                return Ok(());
+            if self.end_with_all_below(tx.as_mut(), caller, &run, stopped, reason, now).await? {
+                tx.commit().await?;
             }
-            let payload = match reason {
-                Some(reason) => Some(self.keep_sentences(tx.as_mut(), json!({ "reason": reason })).await?),
-                None => None,
-            };
-            let by = caller.principal.name().to_string();
-            for mut run in going_on.iter().cloned() {
-                run.ended = Some(Ending { at: now, by: by.clone(), stopped });
-                tx.update_run(&run).await?;
-                let event = if stopped { EventKind::RunStopped } else { EventKind::RunEnded };
-                let mut entry = caller.entry(event, now).about_run(&run.key);
-                entry.payload = payload;
-                if run.key != *key {
-                    entry.detail.insert("with".to_owned(), json!(key));
-                }
-                tx.append(entry);
-            }
-            let keys: Vec<RunKey> = going_on.into_iter().map(|run| run.key).collect();
-            let open = tx.open_of_runs(&keys).await?;
-            let reason = if stopped { "run_stopped" } else { "run_ended" };
-            self.withdraw(tx.as_mut(), caller, open, Canceller::Stop, reason, now).await?;
-            Ok(tx.commit().await?)
+            Ok(())
         })
         .await
+    }
+
+    /// Ends a locked run and all below it, as far as they have not ended, but for the commit; whether anything was left
+    /// to end.
+    pub(super) async fn end_with_all_below(
+        &self,
+        tx: &mut dyn Tx,
+        caller: &Caller,
+        run: &Run,
+        stopped: bool,
+        reason: Option<&str>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let key = &run.key;
+        let family = tx.below_head(run.head()).await?;
+        let below = family.into_iter().filter(|other| other.ancestors.contains(key));
+        let going_on: Vec<Run> = std::iter::once(run.clone()).chain(below).filter(|run| run.ended.is_none()).collect();
+        if going_on.is_empty() {
+            return Ok(false);
+        }
+        let payload = match reason {
+            Some(reason) => Some(self.keep_sentences(tx, json!({ "reason": reason })).await?),
+            None => None,
+        };
+        let by = caller.principal.name().to_string();
+        for mut run in going_on.iter().cloned() {
+            run.ended = Some(Ending { at: now, by: by.clone(), stopped });
+            tx.update_run(&run).await?;
+            let event = if stopped { EventKind::RunStopped } else { EventKind::RunEnded };
+            let mut entry = caller.entry(event, now).about_run(&run.key);
+            entry.payload = payload;
+            if run.key != *key {
+                entry.detail.insert("with".to_owned(), json!(key));
+            }
+            tx.append(entry);
+        }
+        let keys: Vec<RunKey> = going_on.into_iter().map(|run| run.key).collect();
+        let open = tx.open_of_runs(&keys).await?;
+        let reason = if stopped { "run_stopped" } else { "run_ended" };
+        self.withdraw(tx, caller, open, Canceller::Stop, reason, now).await?;
+        Ok(true)
     }
 
     /// Cancels locked approvals, as far as time has left any of them open.

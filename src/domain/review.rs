@@ -20,7 +20,10 @@ use super::{
     verdict::Risk,
 };
 
+pub mod alike;
+pub mod difference;
 mod differing;
+pub mod fact;
 mod visible;
 
 pub use visible::visible;

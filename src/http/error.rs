@@ -315,6 +315,14 @@ impl Refusal {
         }
     }
 
+    /// What the integrator is told, when that is a problem.
+    pub(super) fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable { .. } | Self::Told { .. } => None,
+            Self::Problem(problem) => Some(&problem.detail),
+        }
+    }
+
     /// What went wrong inside the service, when something did: for its log alone.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
@@ -448,6 +456,31 @@ impl Problem {
         let detail = "This key is unknown, expired or revoked. `countersign keys list` shows those that are not.";
         let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated", detail);
         Self { challenge: Some(r#"Bearer realm="countersign", error="invalid_token""#), ..problem }
+    }
+
+    /// A request for Slack's route that Slack did not sign.
+    pub(super) fn not_signed_by_slack() -> Self {
+        let detail = "This route takes requests that are signed with the secret of a configured Slack app.";
+        Self::new(StatusCode::UNAUTHORIZED, "bad_signature", "Not signed by Slack", detail)
+    }
+
+    /// A request that Slack signed at another time than now, as our clock has it.
+    pub(super) fn signed_at_another_time(ahead: i64) -> Self {
+        let detail =
+            format!("The clock here is {ahead} seconds ahead of the request's time; 300 either way is the most.");
+        Self::new(StatusCode::UNAUTHORIZED, "clock_skew", "Signed at another time", detail)
+    }
+
+    /// A request that Slack signed and that is none of its documented ones.
+    pub(super) fn not_an_interaction() -> Self {
+        let detail = "Send a form with the one field `payload`, as Slack does for interactions.";
+        Self::new(StatusCode::BAD_REQUEST, "not_an_interaction", "Not an interaction", detail)
+    }
+
+    /// A request of Slack for a team, app or channel that its secret was not configured for.
+    pub(super) fn wrong_slack_channel() -> Self {
+        let detail = "No entry of [channels] has this secret together with this team, app and channel.";
+        Self::new(StatusCode::FORBIDDEN, "wrong_channel", "Wrong channel", detail)
     }
 
     /// A credential for something else.

@@ -47,6 +47,11 @@ struct DecisionLabels {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SlackLabels {
+    reason: &'static str,
+}
+
 /// The figures.
 pub struct Metrics {
     registry: Registry,
@@ -54,6 +59,8 @@ pub struct Metrics {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     decisions: Family<DecisionLabels, Counter>,
     unauthenticated: Family<RouteLabels, Counter>,
+    slack_refused: Family<SlackLabels, Counter>,
+    slack_clock: Gauge,
     waiting: Family<DestinationLabels, Gauge>,
     dead: Family<DestinationLabels, Gauge>,
     disabled: Family<DestinationLabels, Gauge>,
@@ -75,13 +82,31 @@ impl Metrics {
         let unauthenticated = Family::default();
         let help = "Requests without a valid credential by route";
         registry.register("http_unauthenticated_requests", help, unauthenticated.clone());
+        let slack_refused = Family::default();
+        let help = "Requests for Slack's route that were not Slack's, or not of now, by reason";
+        registry.register("slack_refused_requests", help, slack_refused.clone());
+        let slack_clock = Gauge::default();
+        let help = "How far ahead of the last request that Slack signed the clock of this instance was";
+        registry.register("slack_clock_ahead_seconds", help, slack_clock.clone());
         let (waiting, dead, disabled) = (Family::default(), Family::default(), Family::default());
         registry.register("messages_waiting", "Messages that wait to be sent, by destination", waiting.clone());
         registry.register("messages_dead", "Messages that were given up, by destination", dead.clone());
         let help = "1 where nothing is sent any more until somebody enables it";
         registry.register("destination_disabled", help, disabled.clone());
         let unrecorded = Mutex::default();
-        Self { registry, requests, latency, decisions, unauthenticated, waiting, dead, disabled, unrecorded }
+        Self {
+            registry,
+            requests,
+            latency,
+            decisions,
+            unauthenticated,
+            slack_refused,
+            slack_clock,
+            waiting,
+            dead,
+            disabled,
+            unrecorded,
+        }
     }
 
     /// Takes over how it stands with the messages.
@@ -121,6 +146,16 @@ impl Metrics {
     /// Counts a decided call.
     pub(super) fn decided(&self, verdict: &'static str, reason: &'static str) {
         self.decisions.get_or_create(&DecisionLabels { verdict, reason }).inc();
+    }
+
+    /// Keeps how far ahead our clock was when a request came that Slack signed.
+    pub(super) fn slack_clock(&self, ahead: i64) {
+        self.slack_clock.set(ahead);
+    }
+
+    /// Counts a request for Slack's route that was not taken, for this reason.
+    pub(super) fn slack_refused(&self, reason: &'static str) {
+        self.slack_refused.get_or_create(&SlackLabels { reason }).inc();
     }
 
     /// Counts a request without a valid credential.

@@ -10,7 +10,7 @@ use super::{
     metrics::Metrics,
     rate::Rates,
 };
-use crate::{app::App, auth::key_ring::KeyRing};
+use crate::{app::App, auth::key_ring::KeyRing, channels::slack::SlackDoors};
 
 /// The settings of the API.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub struct HttpParts {
     pub app: Arc<App>,
     /// Who may call.
     pub keys: Arc<KeyRing>,
+    /// What requests of Slack are verified with.
+    pub slack: SlackDoors,
     /// The settings.
     pub settings: HttpSettings,
     /// Turns true when the process is about to stop: it is not ready then, and nobody waits for a human any longer.
@@ -53,6 +55,7 @@ pub struct HttpState(Arc<Shared>);
 pub struct Shared {
     pub(super) app: Arc<App>,
     pub(super) keys: Arc<KeyRing>,
+    pub(super) slack: SlackDoors,
     pub(super) settings: HttpSettings,
     pub(super) draining: watch::Receiver<bool>,
     /// What each key has sent, where that is limited.
@@ -66,11 +69,20 @@ pub struct Shared {
 impl HttpState {
     /// Puts the state together.
     pub fn new(parts: HttpParts) -> Self {
-        let HttpParts { app, keys, settings, draining } = parts;
+        let HttpParts { app, keys, slack, settings, draining } = parts;
         let content = settings.refusal_text.as_deref().unwrap_or(TOOL_UNAVAILABLE);
         let tool_unavailable = ToolUnavailable::with(content).to_bytes();
         let rates = settings.requests_per_second.map(|per_second| Rates::new(per_second, Arc::clone(&app)));
-        Self(Arc::new(Shared { app, keys, settings, draining, rates, metrics: Metrics::new(), tool_unavailable }))
+        Self(Arc::new(Shared {
+            app,
+            keys,
+            slack,
+            settings,
+            draining,
+            rates,
+            metrics: Metrics::new(),
+            tool_unavailable,
+        }))
     }
 
     /// What a refusal by policy tells the model.

@@ -1,6 +1,9 @@
 //! From the settings of `[channels]` and `[callbacks]` to who is told of what, and by whom.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use secrecy::SecretString;
 
@@ -8,13 +11,14 @@ use crate::{
     app::{deliver::Couriers, ports::Clock},
     channels::{
         email::{EmailCourier, NoMail},
+        slack::{SlackClient, SlackCourier, SlackDoors, SlackEntry, SlackWebhookCourier, interaction, message::Clicks},
         teams::TeamsCourier,
         webhook::{WebhookCourier, WebhookKey},
     },
-    config::{CallbackSettings, ChannelMeans, ChannelSettings, ConfigFault, Secret, WebhookSettings},
+    config::{CallbackSettings, ChannelMeans, ChannelSettings, ConfigFault, Secret, SlackSettings, WebhookSettings},
     domain::{
         channel::{Channel, ChannelFault, ChannelKind, Channels, Destination, QuietHours},
-        identity::{AgentId, ChannelName, GroupName},
+        identity::{AgentId, ChannelName, GroupName, ReviewerDirectory},
     },
     outbound::Outbound,
 };
@@ -30,8 +34,32 @@ pub(super) struct Ways {
 /// What it takes to reach a destination.
 enum Means {
     Webhook { url: String, keys: Vec<WebhookKey>, allow_private: bool },
+    Slack(SlackMeans),
+    SlackWebhook { url: Arc<str>, allow_private: bool },
     Teams { url: SecretString, allow_private: bool },
     Email(EmailCourier),
+}
+
+/// What it takes to post into a channel of Slack, and to believe what comes from there.
+struct SlackMeans {
+    team: String,
+    app: Option<String>,
+    channel: String,
+    token: Arc<str>,
+    secret: Option<String>,
+    api_url: String,
+    allow_private: bool,
+}
+
+impl SlackMeans {
+    fn client(&self, outbound: &Outbound) -> SlackClient {
+        SlackClient {
+            outbound: outbound.clone(),
+            api_url: self.api_url.clone(),
+            token: Arc::clone(&self.token),
+            allow_private: self.allow_private,
+        }
+    }
 }
 
 impl Ways {
@@ -52,6 +80,14 @@ impl Ways {
                 ChannelMeans::Webhook(webhook) => {
                     means.extend(webhook_means(webhook, &place, faults).map(|webhook| (to, webhook)));
                 }
+                ChannelMeans::Slack(slack) => {
+                    means.extend(slack_means(slack, &place, faults).map(|slack| (to, Means::Slack(slack))));
+                }
+                ChannelMeans::SlackWebhook { webhook_url, allow_private_addresses: allow_private } => {
+                    check_url(webhook_url.expose(), *allow_private, &format!("{place}.webhook_url"), faults);
+                    let url = Arc::from(webhook_url.expose());
+                    means.push((to, Means::SlackWebhook { url, allow_private: *allow_private }));
+                }
                 ChannelMeans::Teams { url, allow_private_addresses } => {
                     check_url(url.expose(), *allow_private_addresses, &format!("{place}.url"), faults);
                     let url = SecretString::from(url.expose());
@@ -67,12 +103,10 @@ impl Ways {
                         faults.push(ConfigFault::new(format!("{place}.{key}"), fault.to_string(), "mend it"));
                     }
                 },
-                ChannelMeans::Slack(_) | ChannelMeans::SlackWebhook { .. } => {
-                    faults.push(ConfigFault::new(format!("{place}.kind"), "is not supported yet", "take it out"));
-                }
             }
             entries.push(entry);
         }
+        check_slack_secrets(channels, faults);
         let mut agents = BTreeSet::new();
         for settings in callbacks {
             let place = format!("callbacks.{}", settings.agent);
@@ -99,6 +133,21 @@ impl Ways {
         Self { channels, means }
     }
 
+    /// What requests of Slack are verified with: the entries that have a signing secret.
+    pub(super) fn slack_doors(&self, outbound: &Outbound) -> SlackDoors {
+        SlackDoors::new(self.means.iter().filter_map(|(to, means)| {
+            let (Destination::Channel(name), Means::Slack(slack)) = (to, means) else { return None };
+            let entry = SlackEntry {
+                name: name.clone(),
+                team: slack.team.clone(),
+                app: slack.app.clone(),
+                channel: slack.channel.clone(),
+                client: slack.client(outbound),
+            };
+            Some((slack.secret.clone()?, entry))
+        }))
+    }
+
     /// Everybody who delivers.
     pub(super) fn couriers(self, outbound: &Outbound, clock: &Arc<dyn Clock>) -> (Channels, Couriers) {
         let mut couriers = Couriers::new();
@@ -107,6 +156,15 @@ impl Ways {
                 Means::Webhook { url, keys, allow_private } => {
                     let (outbound, clock) = (outbound.clone(), Arc::clone(clock));
                     couriers.insert(to, Arc::new(WebhookCourier { outbound, clock, url, keys, allow_private }));
+                }
+                Means::Slack(slack) => {
+                    let clicks = if slack.secret.is_some() { Clicks::Verified } else { Clicks::Nobodys };
+                    let (client, channel) = (slack.client(outbound), slack.channel);
+                    couriers.insert(to, Arc::new(SlackCourier { client, channel, clicks }));
+                }
+                Means::SlackWebhook { url, allow_private } => {
+                    let outbound = outbound.clone();
+                    couriers.insert(to, Arc::new(SlackWebhookCourier { outbound, url, allow_private }));
                 }
                 Means::Teams { url, allow_private } => {
                     let outbound = outbound.clone();
@@ -173,6 +231,107 @@ fn webhook_means(settings: &WebhookSettings, place: &str, faults: &mut Vec<Confi
     let keys = keys.ok()?;
     let means = Means::Webhook { url: settings.url.clone(), keys, allow_private: settings.allow_private_addresses };
     (faults.len() == before).then_some(means)
+}
+
+fn slack_means(settings: &SlackSettings, place: &str, faults: &mut Vec<ConfigFault>) -> Option<SlackMeans> {
+    let before = faults.len();
+    let mut check = |fits: bool, key: &str, what: &str, hint: &str| {
+        if !fits {
+            faults.push(ConfigFault::new(format!("{place}.{key}"), what, hint));
+        }
+    };
+    let is_id = |text: &str, initials: &[char]| text.starts_with(initials) && interaction::is_id(text);
+    check(is_id(&settings.team, &['T', 'E']), "team", "is no team of Slack", "write its id, such as T0123ABCD");
+    check(
+        is_id(&settings.channel, &['C', 'G', 'D']),
+        "channel",
+        "is no channel of Slack",
+        "write its id, such as C0123ABCD, and not its name",
+    );
+    let app = settings.app.as_deref();
+    check(app.is_none_or(|app| is_id(app, &['A'])), "app", "is no app of Slack", "write its id, such as A0123ABCD");
+    let visible =
+        |secret: &str, least: usize| secret.len() >= least && secret.bytes().all(|byte| byte.is_ascii_graphic());
+    check(visible(settings.bot_token.expose(), 8), "bot_token", "is no token of Slack", "it begins with xoxb-");
+    let secret = settings.signing_secret.as_ref();
+    check(
+        secret.is_none_or(|secret| visible(secret.expose(), 16)),
+        "signing_secret",
+        "is no signing secret of Slack",
+        "copy it from the app's Basic Information",
+    );
+    check_url(&settings.api_url, settings.allow_private_addresses, &format!("{place}.api_url"), faults);
+    let means = SlackMeans {
+        team: settings.team.clone(),
+        app: settings.app.clone(),
+        channel: settings.channel.clone(),
+        token: Arc::from(settings.bot_token.expose()),
+        secret: secret.map(|secret| secret.expose().to_owned()),
+        api_url: settings.api_url.clone(),
+        allow_private: settings.allow_private_addresses,
+    };
+    (faults.len() == before).then_some(means)
+}
+
+/// The entries of a Slack app, each with its name.
+fn slack_entries(channels: &[ChannelSettings]) -> impl Iterator<Item = (&str, &SlackSettings)> {
+    channels.iter().filter_map(|settings| match &settings.means {
+        ChannelMeans::Slack(slack) => Some((settings.name.as_str(), slack)),
+        ChannelMeans::SlackWebhook { .. }
+        | ChannelMeans::Teams { .. }
+        | ChannelMeans::Email { .. }
+        | ChannelMeans::Webhook(_) => None,
+    })
+}
+
+/// One secret verifies one team, and one entry tells of one channel: else it could not be told which entry a click is
+/// good for.
+fn check_slack_secrets(channels: &[ChannelSettings], faults: &mut Vec<ConfigFault>) {
+    let mut teams: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    for (name, slack) in slack_entries(channels) {
+        if let Some(secret) = &slack.signing_secret {
+            let (first, team) = *teams.entry(secret.expose()).or_insert((name, &slack.team));
+            if team != slack.team {
+                let place = format!("channels.{name}.signing_secret");
+                let fault = format!("is also that of channels.{first}, whose team is another one");
+                faults.push(ConfigFault::new(place, fault, "give each team an app of its own"));
+            }
+        }
+        let first = *places.entry((&slack.team, &slack.channel)).or_insert(name);
+        if first != name {
+            let fault = format!("is also that of channels.{first}");
+            faults.push(ConfigFault::new(format!("channels.{name}.channel"), fault, "join the two entries"));
+        }
+    }
+}
+
+/// Where people of several teams click, a user's id alone is nobody's.
+pub(super) fn check_slack_users(
+    channels: &[ChannelSettings],
+    reviewers: &ReviewerDirectory,
+    faults: &mut Vec<ConfigFault>,
+) {
+    let teams: BTreeSet<&str> = slack_entries(channels).map(|(_, slack)| slack.team.as_str()).collect();
+    if teams.is_empty() {
+        return;
+    }
+    for reviewer in reviewers.iter() {
+        let Some(id) = &reviewer.slack_user else { continue };
+        let place = format!("reviewers.{}.slack_user", reviewer.name);
+        let (team, user) = id.split_once('/').map_or((None, id.as_str()), |(team, user)| (Some(team), user));
+        let is_user = user.starts_with(['U', 'W']) && interaction::is_id(user);
+        if !is_user || team.is_some_and(|team| !interaction::is_id(team)) {
+            faults.push(ConfigFault::new(place, "is no user of Slack", "write U0123ABCD, or T0123ABCD/U0123ABCD"));
+        } else if team.is_none() && teams.len() > 1 {
+            let fault = "does not say of which team, and there are channels of several";
+            faults.push(ConfigFault::new(place, fault, format!("write T0123ABCD/{user}")));
+        } else if let Some(team) = team.or_else(|| teams.first().copied())
+            && reviewers.by_chat_user(team, user) != Some(reviewer)
+        {
+            faults.push(ConfigFault::new(place, "is another reviewer's too", "an identity names one person"));
+        }
+    }
 }
 
 /// Messages go by https, or to what is private anyway.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    couriers::Ways,
+    couriers::{Ways, check_slack_users},
     policy_files,
     sign_in::{self, Provider, SignInParts},
 };
@@ -83,6 +83,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
     let host = url::Url::parse(&config.public_url_at(config.listen)).ok();
     let host = host.as_ref().and_then(url::Url::host_str).unwrap_or("localhost");
     let ways = Ways::read(&config.channels, &config.callbacks, host, &mut faults);
+    check_slack_users(&config.channels, &reviewers, &mut faults);
     let permit_keys = permit_keys(config, &mut faults);
     let sign_in = sign_in::parts(config, &mut faults);
     let checkpoint_key = config.audit.checkpoint_key.as_ref().and_then(|key| {

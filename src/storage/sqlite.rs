@@ -187,6 +187,15 @@ impl Store for SqliteStore {
         approvals::open_twins(&self.readers, agent, tool, args_hash, now, limit).await
     }
 
+    async fn last_decided(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        before: ApprovalId,
+    ) -> Result<Option<Approval>, StoreError> {
+        approvals::last_decided(&self.readers, agent, tool, before).await
+    }
+
     async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
         subjects::calls(&self.readers, subjects, limit).await
     }

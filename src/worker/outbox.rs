@@ -3,7 +3,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,11 +19,15 @@ use crate::{
     domain::channel::Destination,
 };
 
+/// Every how many rounds what was delivered long ago is forgotten: about once an hour.
+const FORGETS_EVERY: u32 = 3_600;
+
 /// The delivery of messages.
 pub struct Outbox {
     app: Arc<App>,
     couriers: Arc<Couriers>,
     serving: Mutex<Serving>,
+    rounds: AtomicU32,
 }
 
 /// The destinations that are served right now; a round waits for none of them.
@@ -33,7 +40,7 @@ struct Serving {
 impl Outbox {
     /// Delivers the messages of these use cases by these couriers.
     pub fn new(app: Arc<App>, couriers: Arc<Couriers>) -> Self {
-        Self { app, couriers, serving: Mutex::default() }
+        Self { app, couriers, serving: Mutex::default(), rounds: AtomicU32::new(0) }
     }
 }
 
@@ -76,6 +83,9 @@ impl Work for Outbox {
     }
 
     async fn round(&self) -> Result<(), RoundFailed> {
+        if self.rounds.fetch_add(1, Ordering::Relaxed).is_multiple_of(FORGETS_EVERY) {
+            self.app.forget_delivered().await.map_err(|error| RoundFailed(error.to_string()))?;
+        }
         let due = self.app.due_destinations().await.map_err(|error| RoundFailed(error.to_string()))?;
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = serving.reap();

@@ -5,6 +5,8 @@ mod checkpoints;
 mod claim_call;
 mod decide_call;
 mod deliver;
+mod deny_and_stop;
+mod desk;
 mod expire;
 mod grants;
 mod keys;

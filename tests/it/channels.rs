@@ -1,5 +1,6 @@
 //! The ways a message leaves.
 
 mod email;
+mod slack;
 mod teams;
 mod webhook;

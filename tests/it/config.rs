@@ -171,7 +171,9 @@ fn everything_that_is_wrong_is_told_at_once() {
         [
             "audit.checkpoint_every",
             "audit.minimum_retention",
-            "channels",
+            "channels.finance.bot_token",
+            "channels.finance.channel",
+            "channels.finance.team",
             "database.auto_migrate",
             "database_url",
             "limits.body_bytes",

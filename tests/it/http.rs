@@ -21,4 +21,5 @@ mod roles;
 mod runs;
 mod service;
 mod sign_in;
+mod slack;
 mod waiting;

@@ -35,4 +35,6 @@ mod support;
 #[cfg(test)]
 mod telemetry;
 #[cfg(test)]
+mod web;
+#[cfg(test)]
 mod worker;

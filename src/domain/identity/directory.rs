@@ -199,6 +199,15 @@ impl ReviewerDirectory {
         self.by_identity.get(&fold(identity)).and_then(|name| self.by_name.get(name))
     }
 
+    /// The entry that names this user of a chat's team; nobody when several do. An entry that leaves the team out names
+    /// the user of any team, and what else an entry holds is no chat id.
+    pub fn by_chat_user(&self, team: &str, user: &str) -> Option<&Reviewer> {
+        let wanted = fold(&format!("{team}/{user}"));
+        let named = |entry: &&Reviewer| entry.slack_user.as_deref().is_some_and(|id| is_same_user(&fold(id), &wanted));
+        let mut found = self.by_name.values().filter(named);
+        found.next().filter(|_| found.next().is_none())
+    }
+
     /// Everyone in `group`, by name; nobody when no entry names it.
     pub fn members_of<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Reviewer> + 'a {
         self.by_name.values().filter(move |reviewer| reviewer.groups.contains(group))

@@ -153,47 +153,48 @@ struct Entries {
 }
 
 /// Which entries to list; every given filter must match.
-#[derive(Deserialize, utoipa::IntoParams)]
+#[derive(Clone, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct EntryQuery {
+pub(in crate::http) struct EntryQuery {
     /// Of this run.
-    run_id: Option<String>,
+    pub(in crate::http) run_id: Option<String>,
     /// About this tool.
-    tool: Option<String>,
+    pub(in crate::http) tool: Option<String>,
     /// About a call of this agent.
-    agent: Option<String>,
+    pub(in crate::http) agent: Option<String>,
     /// Done by this agent or person.
-    actor: Option<String>,
+    pub(in crate::http) actor: Option<String>,
     /// Decided so.
     #[param(value_type = Option<VerdictView>)]
-    verdict: Option<String>,
+    pub(in crate::http) verdict: Option<String>,
     /// Decided by this rule.
-    rule: Option<String>,
+    pub(in crate::http) rule: Option<String>,
     /// Of this kind.
-    event: Option<String>,
+    pub(in crate::http) event: Option<String>,
     /// About this approval: its code or its id.
-    approval: Option<String>,
+    pub(in crate::http) approval: Option<String>,
     /// Caused by this request.
-    request_id: Option<String>,
+    pub(in crate::http) request_id: Option<String>,
     /// About a call on this business key, `NAME:VALUE`.
     #[param(example = "order:A-17")]
-    subject: Option<String>,
+    pub(in crate::http) subject: Option<String>,
     /// Not before this time (RFC 3339).
     #[param(value_type = Option<String>, format = DateTime)]
-    from: Option<Timestamp>,
+    pub(in crate::http) from: Option<Timestamp>,
     /// Before this time (RFC 3339).
     #[param(value_type = Option<String>, format = DateTime)]
-    until: Option<Timestamp>,
+    pub(in crate::http) until: Option<Timestamp>,
     /// How many at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
-    limit: Option<u32>,
+    pub(in crate::http) limit: Option<u32>,
     /// From the page before.
-    cursor: Option<String>,
+    pub(in crate::http) cursor: Option<String>,
 }
 
 impl EntryQuery {
-    fn filter(self) -> Result<EntryFilter, Refusal> {
+    /// The filter it asks for.
+    pub(in crate::http) fn filter(self) -> Result<EntryFilter, Refusal> {
         let unknown = |message: &str| Refusal::from(Problem::invalid_query(message));
         let verdict = match self.verdict {
             Some(text) => match text.parse::<Verdict>() {

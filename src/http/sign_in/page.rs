@@ -4,12 +4,12 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 use url::form_urlencoded;
 
 use crate::{
     app::{error::Error, ports::StoreError},
-    http::{extract::signed_in::FORM_TOKEN, layers::RequestScope},
+    http::{extract::signed_in::FORM_TOKEN, layers::RequestScope, web::layout::bare},
 };
 
 /// Where forms of a page may lead.
@@ -260,23 +260,7 @@ pub(in crate::http) fn one_button(action: &str, token: &str, hidden: &[(&str, &s
 
 /// A page.
 pub(in crate::http) fn page(status: StatusCode, heading: &str, forms: FormsLead, body: &Markup) -> Response {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (heading) " · Countersign" }
-            }
-            body {
-                main {
-                    h1 { (heading) }
-                    (body)
-                }
-            }
-        }
-    };
+    let markup = bare(heading, body.clone());
     let mut response = (status, Html(markup.into_string())).into_response();
     protect(response.headers_mut(), forms);
     response

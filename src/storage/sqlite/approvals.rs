@@ -4,7 +4,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use super::errors::store_error;
 use crate::{
-    app::ports::{ApprovalFilter, StoreError},
+    app::ports::{ApprovalFilter, LATEST_LOOKED_AT, StoreError},
     domain::{
         approval::state::Approval,
         call::CallKey,
@@ -129,6 +129,28 @@ pub(super) async fn open_twins(
     .into_iter()
     .map(ApprovalRow::into_approval)
     .collect()
+}
+
+/// The newest decided approval of the same agent and tool among the latest before this one.
+pub(super) async fn last_decided(
+    readers: &SqlitePool,
+    agent: &AgentId,
+    tool: &str,
+    before: ApprovalId,
+) -> Result<Option<Approval>, StoreError> {
+    one(sqlx::query_as::<_, ApprovalRow>(concat!(
+        "select ",
+        columns!(),
+        " from (select * from approvals where id < $3 order by id desc limit $4) as latest
+          where agent = $1 and tool = $2 and state in ('approved', 'denied', 'executed')
+          order by id desc limit 1"
+    ))
+    .bind(agent.as_str())
+    .bind(tool)
+    .bind(before.to_string())
+    .bind(rows::limit(LATEST_LOOKED_AT))
+    .fetch_optional(readers)
+    .await)
 }
 
 /// Approvals whose deadline has passed, the longest overdue first.

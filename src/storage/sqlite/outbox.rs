@@ -172,6 +172,21 @@ pub(super) async fn replay(
     Ok(replayed.rows_affected() > 0)
 }
 
+/// Forgets messages that ended before this, and where they stand; how many messages.
+pub(super) async fn forget(connection: &mut SqliteConnection, before: Timestamp) -> Result<u64, StoreError> {
+    sqlx::query("delete from postings where posted_at < $1")
+        .bind(before.as_micros())
+        .execute(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    let forgotten = sqlx::query("delete from outbox where state in ('delivered', 'moot') and finished_at < $1")
+        .bind(before.as_micros())
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(forgotten.rows_affected())
+}
+
 /// Keeps where an approval was posted.
 pub(super) async fn put_posting(
     connection: &mut SqliteConnection,

@@ -363,6 +363,10 @@ impl Tx for SqliteTx {
         outbox::replay(&mut self.tx, id, now).await
     }
 
+    async fn forget_notices(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        outbox::forget(&mut self.tx, before).await
+    }
+
     async fn put_posting(
         &mut self,
         approval: ApprovalId,

@@ -49,7 +49,7 @@ async fn a_notice_says_what_would_run_and_where_to_decide() {
         assert!(headers.contains(&format!("References: <{}@approve.acme.example>", approval.id)), "{headers}");
         let body = body.replace("=\n", "").replace("=3D", "=");
         assert!(body.contains("/to = \"x@acme.example\""), "{body}");
-        assert!(body.contains("a\\u{202E}b"), "{body}");
+        assert!(body.contains("a\\u{202e}b"), "{body}");
         let link = body.lines().find(|line| line.starts_with("https://approve.acme.example/")).unwrap();
         assert!(link.starts_with("https://approve.acme.example/link/"), "a link for this person alone: {link}");
         let secret = Secret::parse(link.rsplit('/').next().unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! Mirrors `src/channels/teams.rs`: cards whose text is literal, and short enough.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use countersign::{
     channels::teams::TeamsCourier,
@@ -34,7 +34,10 @@ async fn sent(world: &World) -> Vec<Value> {
         url: SecretString::from(receiver.url()),
         allow_private: true,
     };
-    world.app.deliver_to(&to(), Some(&courier)).await.unwrap();
+    // The channel takes one a second.
+    while world.app.deliver_to(&to(), Some(&courier)).await.unwrap() > 0 {
+        world.clock.advance(Duration::from_secs(1));
+    }
     receiver.received().iter().map(|received| received.json()).collect()
 }
 
@@ -87,13 +90,15 @@ async fn what_deceives_is_made_visible_and_what_is_too_long_is_said_to_be() {
         let hostile = format!("rm \u{202e}fdp.exe\u{200b}{}", " ".repeat(400));
         world.hold("send_email", json!({ "to": "x", "body": hostile })).await;
         world.hold("send_email", json!({ "to": "y", "body": "\u{feff}<at>everyone</at>".repeat(2_000) })).await;
-        for message in sent(&world).await {
+        let messages = sent(&world).await;
+        assert_eq!(messages.len(), 2);
+        for message in messages {
             assert!(message.to_string().len() < 28_000, "{}", message.to_string().len());
             let texts = texts(content(&message));
             let text = texts.join("\n");
             assert!(!text.chars().any(|c| ['\u{202e}', '\u{200b}', '\u{feff}'].contains(&c)), "{text}");
             if text.contains("/to = \"x\"") {
-                assert!(text.contains("\\u{202E}") && text.contains("\\u{200B}"), "{text}");
+                assert!(text.contains("\\u{202e}") && text.contains("\\u{200b}"), "{text}");
                 assert!(!text.contains(&" ".repeat(20)), "runs of space are counted");
             } else {
                 assert!(text.contains("Not everything fits here"));

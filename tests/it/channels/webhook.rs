@@ -86,7 +86,7 @@ async fn an_event_is_sent_thin_and_signed_by_every_key() {
     assert_eq!(received.json()["timestamp"], "2026-11-30T12:00:00.000000Z");
     assert_eq!(received.json()["data"]["code"], "AP-7Q4K-2M");
     assert_eq!(received.header("content-type"), "application/json");
-    assert_eq!(received.header("webhook-id"), "msg_00000000000000000000000000000007");
+    assert_eq!(received.header("webhook-id"), "msg_00000000-0000-0000-0000-000000000007");
     let seconds = START.as_micros() / 1_000_000;
     assert_eq!(received.header("webhook-timestamp"), seconds.to_string());
     let keys = [key(SECRET), key(PRIVATE)];

@@ -67,7 +67,7 @@ fn half_a_channel_is_none() {
     assert_eq!(faults("[channels.a]\nkind = \"pigeon\""), ["channels.a.kind"]);
     assert_eq!(
         faults("[channels.a]\nkind = \"slack\""),
-        ["channels.a.bot_token", "channels.a.channel", "channels.a.team"]
+        ["channels.a.team", "channels.a.channel", "channels.a.bot_token"]
     );
     assert_eq!(faults("[channels.a]\nkind = \"webhook\"\nurl = \"https://x\""), ["channels.a.secret"]);
     assert_eq!(faults("[channels.a]\nkind = \"teams\"\nurl = \"https://x\""), ["channels.a.url"]);

@@ -20,6 +20,41 @@ use crate::support::{
     world::{object, policy},
 };
 
+mod alike;
+mod difference;
+
+/// A review of a call of `bot` in `run-1` with these arguments, all else being plain.
+pub(super) fn shown(args: &Value) -> Review {
+    let policy = policy(
+        r#"
+schema = 1
+[tools.tool]
+risk = "send"
+open = true
+parameters = { type = "object", properties = {} }
+"#,
+    );
+    let key = CallKey {
+        agent: AgentId::parse("bot").unwrap(),
+        run: RunId::parse("run-1").unwrap(),
+        turn: 0,
+        tool_use_id: ToolUseId::parse("t1").unwrap(),
+    };
+    let run = Run::new(RunKey::of(&key));
+    let arguments = Arguments::new(object(args.clone())).unwrap();
+    let call = ToolCall { key, tool: "tool".to_owned(), args: arguments, context: None };
+    let judgement = judge(&policy, &call, &Facts::default(), START);
+    Review::of(Held {
+        tool: policy.tool("tool").unwrap(),
+        args,
+        judgement: &judgement,
+        requirement: judgement.requirement.as_ref().unwrap(),
+        run: &run,
+        lookups: &LookupResults::default(),
+        expires_at: START,
+    })
+}
+
 #[test]
 fn plain_text_is_shown_as_it_is() {
     for text in ["Grüße, 世界 \"quoted\" 'too'", "e\u{301}", "नमस्ते", "a b"] {

@@ -51,7 +51,7 @@ async fn a_held_call_is_answered_with_its_approval() {
             "id": id,
             "code": code,
             "state": "pending",
-            "url": format!("{PUBLIC_URL}/review/{id}"),
+            "url": format!("{PUBLIC_URL}/review/approvals/{id}"),
             "expires_at": service.in_the_future(std::time::Duration::from_secs(4 * 3_600)),
             "votes": { "have": 0, "need": 1 },
             "attempt": 1,

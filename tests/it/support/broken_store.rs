@@ -95,6 +95,10 @@ impl Store for BrokenStore {
         self.answer().await
     }
 
+    async fn last_decided(&self, _: &AgentId, _: &str, _: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        self.answer().await
+    }
+
     async fn calls_on(&self, _: &[Subject], _: u32) -> Result<Vec<SubjectCall>, StoreError> {
         self.answer().await
     }

@@ -154,6 +154,15 @@ impl Store for FaultyStore {
         self.store.open_twins(agent, tool, args_hash, now, limit).await
     }
 
+    async fn last_decided(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        before: ApprovalId,
+    ) -> Result<Option<Approval>, StoreError> {
+        self.store.last_decided(agent, tool, before).await
+    }
+
     async fn calls_on(&self, subjects: &[Subject], limit: u32) -> Result<Vec<SubjectCall>, StoreError> {
         self.store.calls_on(subjects, limit).await
     }
@@ -578,6 +587,10 @@ impl Tx for FaultyTx {
 
     async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError> {
         self.tx.replay_notice(id, now).await
+    }
+
+    async fn forget_notices(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        self.tx.forget_notices(before).await
     }
 
     async fn put_posting(

@@ -19,6 +19,7 @@ use countersign::{
         key_ring::KeyRing,
         permit::{PermitSigner, SigningKey},
     },
+    channels::slack::SlackDoors,
     domain::{
         audit::{
             chain::SealedEntry,
@@ -153,6 +154,14 @@ impl Service {
         service
     }
 
+    /// The same, reached at this address.
+    pub(crate) async fn under_at(policy: &str, reviewers: Vec<ReviewerEntry>, public_url: &str) -> Self {
+        let public_url = public_url.to_owned();
+        let service = Self::start_for(reviewers, |settings| settings.public_url = public_url).await;
+        service.accept(policy).await;
+        service
+    }
+
     /// The same service after a restart with these reviewers, under this policy.
     pub(crate) async fn restarted(self, policy: &str, reviewers: Vec<ReviewerEntry>) -> Self {
         let service = Self::on(self.store, self._folder, reviewers, |_| {});
@@ -233,7 +242,9 @@ impl Service {
         reviewers: Vec<ReviewerEntry>,
         change: impl FnOnce(&mut HttpSettings),
     ) -> Self {
-        Self::assembled(store, folder, reviewers, SignInSettings::default(), change)
+        // Of those who sign in, Ana may read the log and the rest as well.
+        let roles = [(ReviewerName::parse("ana").unwrap(), [Role::Auditor, Role::Admin].into())].into();
+        Self::assembled(store, folder, reviewers, SignInSettings { roles, ..SignInSettings::default() }, change)
     }
 
     fn assembled(
@@ -275,6 +286,7 @@ impl Service {
         let state = HttpState::new(HttpParts {
             app: Arc::clone(&app),
             keys: Arc::clone(&keys),
+            slack: SlackDoors::default(),
             settings,
             draining: draining.subscribe(),
         });
@@ -309,6 +321,11 @@ impl Service {
         self.writer.abort();
         // It was cancelled, as it should.
         let _ = (&mut self.writer).await;
+    }
+
+    /// Everything behind its router, for clients that come over a socket.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
     }
 
     /// A request to be completed and sent.

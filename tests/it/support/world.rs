@@ -130,7 +130,8 @@ pub(crate) struct Setup {
     pub(crate) wrap: Option<Arc<dyn Fn(SharedStore) -> SharedStore + Send + Sync>>,
     /// Where random bytes come from, when not from a counter.
     pub(crate) entropy: Option<Arc<dyn Entropy>>,
-    /// Who is told of what; nobody unless a test says so. Every reviewer has the address `NAME@acme.example` then.
+    /// Who is told of what; nobody unless a test says so. Every reviewer has the address `NAME@acme.example` and
+    /// is the user `U0NAME` of Slack then.
     pub(crate) channels: Channels,
     /// Who is away.
     pub(crate) absent: Vec<(&'static str, Absence)>,
@@ -349,7 +350,7 @@ impl World {
             name: ReviewerName::parse(name).unwrap(),
             groups: groups.iter().map(|group| GroupName::parse(group).unwrap()).collect(),
             email: tells.then(|| format!("{name}@acme.example")),
-            slack_user: None,
+            slack_user: tells.then(|| format!("U0{}", name.to_ascii_uppercase())),
             oidc_subject: None,
             absence: setup.absent.iter().find(|(absent, _)| absent == name).map(|(_, absence)| absence.clone()),
         });

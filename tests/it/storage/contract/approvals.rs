@@ -35,6 +35,7 @@ super::on_both_engines! {
     pages_go_from_the_newest_approval_to_the_oldest,
     a_reviewer_sees_what_names_a_group_of_theirs_or_none,
     an_escalated_group_sees_from_its_moment_on_and_an_owner_at_once,
+    the_last_decided_approval_of_an_agent_and_tool_before_one_is_found,
     the_last_confirmation_of_a_reviewer_is_kept_and_spent,
     calls_that_wait_for_a_lock_see_what_was_committed_before_them,
 }
@@ -319,6 +320,26 @@ async fn an_escalated_group_sees_from_its_moment_on_and_an_owner_at_once(test: T
     assert_eq!(seen(looking(&["finance"], &[], 0)).await, [open.clone(), escalating.clone()]);
     assert_eq!(seen(looking(&[], &["billing-bot"], 0)).await, [open.clone(), escalating]);
     assert_eq!(seen(looking(&[], &["other-bot"], 9_999)).await, [open]);
+}
+
+async fn the_last_decided_approval_of_an_agent_and_tool_before_one_is_found(test: TestStore) {
+    let earlier = denied(approval());
+    let last = claimed(approval());
+    let mut of_another_tool = approved(approval());
+    of_another_tool.tool = "send_email".to_owned();
+    let mut of_another_agent = approved(approval());
+    of_another_agent.call.agent = agent("other-bot");
+    let waits = approval();
+    let one = approval();
+    let later = approved(approval());
+    insert(&test, &[&earlier, &last, &of_another_tool, &of_another_agent, &waits, &one, &later]).await;
+    let store = test.store();
+    let bot = agent("billing-bot");
+    let found = async |tool: &str, before| store.last_decided(&bot, tool, before).await.unwrap();
+    assert_eq!(found("issue_refund", one.id).await, Some(last.clone()));
+    assert_eq!(found("issue_refund", last.id).await, Some(earlier.clone()));
+    assert_eq!(found("issue_refund", earlier.id).await, None);
+    assert_eq!(found("send_email", one.id).await, Some(of_another_tool));
 }
 
 async fn the_last_confirmation_of_a_reviewer_is_kept_and_spent(test: TestStore) {

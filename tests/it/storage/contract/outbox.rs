@@ -26,6 +26,7 @@ super::on_both_engines! {
     a_destination_keeps_how_it_stands,
     a_place_is_kept_and_replaced,
     what_was_last_delivered_about_a_run_is_found,
+    what_arrived_long_ago_is_forgotten_and_what_did_not_stays,
 }
 
 fn at(micros: i64) -> Timestamp {
@@ -155,6 +156,23 @@ async fn a_place_is_kept_and_replaced(test: TestStore) {
     assert_eq!(test.store().posting(approval(1), &to("other")).await.unwrap(), None);
     assert_eq!(test.store().posted_at(&to("chat"), "two").await.unwrap(), [approval(1), approval(2)]);
     assert_eq!(test.store().posted_at(&to("chat"), "one").await.unwrap(), []);
+}
+
+async fn what_arrived_long_ago_is_forgotten_and_what_did_not_stays(test: TestStore) {
+    test.commit(async |tx| {
+        tx.enqueue(&[notice(1), notice(2), notice(3), notice(4)]).await.unwrap();
+        tx.finish_notices(&[notice(1).id], NoticeEnding::Delivered, at(20)).await.unwrap();
+        tx.finish_notices(&[notice(2).id], NoticeEnding::Delivered, at(21)).await.unwrap();
+        tx.update_notice(&QueuedNotice { dead_since: Some(at(1)), ..waiting(notice(3)) }).await.unwrap();
+        tx.put_posting(approval(1), &to("chat"), "one", at(20)).await.unwrap();
+        tx.put_posting(approval(2), &to("chat"), "two", at(21)).await.unwrap();
+    })
+    .await;
+    assert_eq!(test.commit(async |tx| tx.forget_notices(at(21)).await.unwrap()).await, 1);
+    let counts = test.store().outbox_counts().await.unwrap();
+    assert_eq!((counts[0].waiting, counts[0].dead), (1, 1));
+    assert_eq!(test.store().posting(approval(1), &to("chat")).await.unwrap(), None);
+    assert!(test.store().posting(approval(2), &to("chat")).await.unwrap().is_some());
 }
 
 async fn what_was_last_delivered_about_a_run_is_found(test: TestStore) {
