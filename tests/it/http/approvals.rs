@@ -22,7 +22,8 @@ async fn a_reviewer_sees_what_to_decide_on() {
     assert_eq!((&seen["agent"], &seen["run_id"], &seen["tool_use_id"]), (&json!("bot"), &json!("run-1"), &json!("t1")));
     assert_eq!((&seen["tool"], &seen["args_hash"]), (&json!("delete_customer"), &json!(DELETION_HASH)));
     let requirement = json!({
-        "groups": {}, "need": 1, "double_confirm": false, "grace_seconds": 0, "allow_self_approval": false, "escalation": []
+        "groups": {}, "need": 1, "double_confirm": false, "decide_in": "any", "step_up": false, "grace_seconds": 0,
+        "allow_self_approval": false, "escalation": []
     });
     assert_eq!(seen["requirement"], requirement);
     assert_eq!(seen["missing_text"], "one more from anyone");
