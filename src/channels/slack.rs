@@ -99,12 +99,14 @@ impl SlackClient {
         }
     }
 
-    /// Opens a dialog for whoever clicked, within three seconds of the click.
-    pub async fn open(&self, trigger: &str, view: &Value) {
+    /// Opens a dialog for whoever clicked, within three seconds of the click; whether it opened.
+    pub async fn open(&self, trigger: &str, view: &Value) -> bool {
         let body = json!({ "trigger_id": trigger, "view": view });
-        if let Err(trouble) = self.call("views.open", &body, FOLLOW_UP).await {
+        let opened = self.call("views.open", &body, FOLLOW_UP).await;
+        if let Err(trouble) = &opened {
             tracing::warn!(fault = trouble.fault(), "a dialog was not opened in Slack");
         }
+        opened.is_ok()
     }
 
     /// Tells one person something, where the answer to an own click belongs. An address that is not Slack's is not

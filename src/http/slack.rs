@@ -67,8 +67,8 @@ struct Reaction {
 enum FollowUp {
     /// A word to whoever clicked.
     Say(Arc<SlackEntry>, String, String),
-    /// A dialog.
-    Open(Arc<SlackEntry>, String, Value),
+    /// A dialog; a word instead, where it does not open in time.
+    Open { entry: Arc<SlackEntry>, trigger: String, view: Value, response_url: Option<String> },
 }
 
 impl Reaction {
@@ -92,7 +92,12 @@ impl FollowUp {
     async fn run(self) {
         match self {
             Self::Say(entry, url, text) => entry.client.say_privately(&url, &text).await,
-            Self::Open(entry, trigger, view) => entry.client.open(&trigger, &view).await,
+            Self::Open { entry, trigger, view, response_url } => {
+                let opened = entry.client.open(&trigger, &view).await;
+                if let Some(url) = response_url.filter(|_| !opened) {
+                    entry.client.say_privately(&url, NO_DIALOG).await;
+                }
+            }
         }
     }
 }
@@ -177,7 +182,8 @@ const NOBODY: &str = "You are not linked to a reviewer here, so nothing was done
                       [reviewers].";
 const NOT_YOURS: &str = "This is not for you to decide, so nothing was done.";
 const OTHER_SHOWN: &str = "What this message shows is not what would be decided. Nothing was done; see the page.";
-const NOT_RECORDED: &str = "It could not be recorded, so nothing was decided. Try again, or use the page.";
+const NOT_RECORDED: &str = "It could not be recorded just now. Try again, or see the page for how it stands.";
+const NO_DIALOG: &str = "Slack did not open the dialog in time, so nothing was decided. Click again, or use the page.";
 
 impl Desk {
     async fn react(&self, interaction: Interaction) -> Reaction {
@@ -217,9 +223,10 @@ impl Desk {
         let about = |confirmation| About { channel: entry.name.to_string(), shown: shown.clone(), confirmation };
         let open = |view: Value| match trigger.clone() {
             Some(trigger) => {
-                Reaction { answer: Ok(None), after: Some(FollowUp::Open(Arc::clone(&entry), trigger, view)) }
+                let (entry, response_url) = (Arc::clone(&entry), response_url.clone());
+                Reaction { answer: Ok(None), after: Some(FollowUp::Open { entry, trigger, view, response_url }) }
             }
-            None => say("Slack lets no dialog be opened: use the page."),
+            None => say(NO_DIALOG),
         };
         let offered = message::offer(&card, Clicks::Verified);
         match (&button, offered) {

@@ -1,6 +1,7 @@
 //! The ways a message leaves.
 
 mod email;
+mod scanners;
 mod slack;
 mod teams;
 mod webhook;

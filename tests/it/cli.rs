@@ -8,4 +8,5 @@ mod migrate;
 mod openapi;
 mod policy;
 mod serve;
+mod slack;
 mod why;

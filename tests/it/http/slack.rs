@@ -296,6 +296,19 @@ async fn what_takes_two_clicks_takes_a_dialog_that_was_open_for_two_seconds() {
 }
 
 #[tokio::test]
+async fn whoever_clicks_is_told_when_no_dialog_opens() {
+    on_each_engine_with(setup(), |world| async move {
+        let desk = Desk::new(world).await;
+        let (approval, blocks) = desk.posted("send_email", mail()).await;
+        desk.slack.says("views.open", [Says::Error("expired_trigger_id")]);
+        assert_eq!(desk.click(ANA, &blocks, "approval.deny").await, ok());
+        assert!(desk.slack.whispered(0).await.contains("did not open the dialog"));
+        assert_eq!(desk.name_of(&approval).await, StateName::Pending);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn votes_are_counted_up_to_the_number_that_is_needed() {
     on_each_engine_with(setup(), |world| async move {
         let desk = Desk::new(world).await;

@@ -217,8 +217,18 @@ impl Service {
         public_url: &str,
     ) -> Self {
         let (store, folder) = Self::store_with_keys().await;
-        let service =
-            Self::assembled(store, folder, reviewers, sign_in, |settings| settings.public_url = public_url.to_owned());
+        let service = Self::assembled(store, folder, reviewers, (sign_in, Channels::default()), |settings| {
+            settings.public_url = public_url.to_owned();
+        });
+        service.keys.replace(service.store.keys().await.unwrap());
+        service.app.record_policy(&policy_files()).await.unwrap();
+        service
+    }
+
+    /// A service that tells these people by these channels.
+    pub(crate) async fn telling(channels: Channels, people: Vec<ReviewerEntry>) -> Self {
+        let (store, folder) = Self::store_with_keys().await;
+        let service = Self::assembled(store, folder, people, (SignInSettings::default(), channels), |_| {});
         service.keys.replace(service.store.keys().await.unwrap());
         service.app.record_policy(&policy_files()).await.unwrap();
         service
@@ -244,14 +254,15 @@ impl Service {
     ) -> Self {
         // Of those who sign in, Ana may read the log and the rest as well.
         let roles = [(ReviewerName::parse("ana").unwrap(), [Role::Auditor, Role::Admin].into())].into();
-        Self::assembled(store, folder, reviewers, SignInSettings { roles, ..SignInSettings::default() }, change)
+        let sign_in = SignInSettings { roles, ..SignInSettings::default() };
+        Self::assembled(store, folder, reviewers, (sign_in, Channels::default()), change)
     }
 
     fn assembled(
         store: SharedStore,
         folder: TempDir,
         reviewers: Vec<ReviewerEntry>,
-        sign_in: SignInSettings,
+        (sign_in, channels): (SignInSettings, Channels),
         change: impl FnOnce(&mut HttpSettings),
     ) -> Self {
         let mut settings = HttpSettings {
@@ -277,7 +288,7 @@ impl Service {
             log,
             policy: Policy::load(&policy_files()).unwrap().policy,
             reviewers: ReviewerDirectory::new(reviewers).unwrap(),
-            channels: Channels::default(),
+            channels,
             settings: Settings { public_url: settings.public_url.clone(), claim_lease: LEASE },
         });
         let app = Arc::new(app.with_sign_in(sign_in));

@@ -149,7 +149,7 @@ fn a_decided_card_says_who_and_when_and_has_no_buttons_left() {
     for ((blocks, shown), says) in [
         (in_state(sample::approved), "Approved: ana at 2027-01-15 08:01 UTC"),
         (in_state(sample::denied), "Denied by ana, at 2027-01-15 08:01 UTC."),
-        (in_state(sample::denied), "The agent is told: not \\u{0} today ☂"),
+        (in_state(sample::denied), "The agent is told: not \\0 today ☂"),
         (in_state(sample::claimed), "Run at 2027-01-15 08:02 UTC: its outcome is awaited."),
         (in_state(expired), "Expired at 2027-01-15 08:08 UTC"),
         (in_state(stopped), "the run was stopped, at 2027-01-15 08:08 UTC."),
