@@ -1,5 +1,5 @@
 // Deciding: by keyboard alone, without the script, twice where it takes two clicks; and never by Enter in a field.
-import { check, inBrowser, opened, same, scene, tabTo } from "./common.mjs";
+import { check, inBrowser, opened, same, scene, shoot, tabTo } from "./common.mjs";
 
 const state = (page) => page.locator(".head .state").textContent();
 
@@ -71,6 +71,7 @@ async function confirms(browser, path) {
   await page.locator("button.approve").click();
   await page.locator("h2", { hasText: "Approve it, really?" }).waitFor();
   same(await state(page), "Waiting", "after the first of two clicks");
+  await shoot(page, "second-click");
   await page.locator("button.approve").click();
   await page.locator("text=Approved by ana").waitFor();
 }
@@ -100,6 +101,7 @@ async function decidesMany(browser, path) {
   await page.locator('input[value="deny"]').last().focus();
   await page.keyboard.press("Space");
   await page.locator("button.send:enabled").waitFor();
+  await shoot(page, "batch-chosen");
   await tabTo(page, "button.send");
   await page.keyboard.press("Space");
   await page.waitForFunction(() => document.querySelectorAll("fieldset .state.is-denied").length === 1);
