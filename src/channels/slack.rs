@@ -28,8 +28,8 @@ pub mod view;
 use message::{Clicks, Message};
 use signature::SigningSecret;
 
-/// How long one attempt may take, with everything that is tried in it.
-const ATTEMPT: Duration = Duration::from_millis(9_500);
+/// How long one attempt may take, with everything that is tried in it: less than the ten seconds that couriers have.
+pub const ATTEMPT: Duration = Duration::from_millis(9_500);
 
 /// How long opening a dialog, or a word to one person, may take.
 const FOLLOW_UP: Duration = Duration::from_secs(5);
@@ -58,6 +58,8 @@ pub struct SlackClient {
     pub token: Arc<str>,
     /// Whether the API may be at a private address.
     pub allow_private: bool,
+    /// How long one attempt to deliver may take: [`ATTEMPT`].
+    pub patience: Duration,
 }
 
 /// Why Slack did not do what it was asked.
@@ -241,7 +243,7 @@ pub struct SlackCourier {
 #[async_trait]
 impl Courier for SlackCourier {
     async fn deliver(&self, dispatch: &Dispatch) -> Delivery {
-        let deadline = Instant::now() + ATTEMPT;
+        let deadline = Instant::now() + self.client.patience;
         match dispatch {
             Dispatch::Event { .. } => Delivery::Refused { fault: "people are sent cards, and no events".to_owned() },
             Dispatch::Card { id, event, card, posted, .. } => {

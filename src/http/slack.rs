@@ -360,7 +360,7 @@ impl Desk {
             NOT_YOURS.to_owned()
         } else if matches!(error, Error::StaleArgs { .. } | Error::StaleReview { .. }) {
             OTHER_SHOWN.to_owned()
-        } else if matches!(error, Error::DecideInWeb | Error::StepUpRequired { .. }) {
+        } else if matches!(error, Error::DecideInWeb | Error::StepUpRequired) {
             "The policy lets this be approved on the page only.".to_owned()
         } else if let Error::Confirmation(fault) = &error {
             format!("Nothing was decided: {fault}. Click Approve again.")

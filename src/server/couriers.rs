@@ -11,7 +11,10 @@ use crate::{
     app::{deliver::Couriers, ports::Clock},
     channels::{
         email::{EmailCourier, NoMail},
-        slack::{SlackClient, SlackCourier, SlackDoors, SlackEntry, SlackWebhookCourier, interaction, message::Clicks},
+        slack::{
+            ATTEMPT, SlackClient, SlackCourier, SlackDoors, SlackEntry, SlackWebhookCourier, interaction,
+            message::Clicks,
+        },
         teams::TeamsCourier,
         webhook::{WebhookCourier, WebhookKey},
     },
@@ -58,6 +61,7 @@ impl SlackMeans {
             api_url: self.api_url.clone(),
             token: Arc::clone(&self.token),
             allow_private: self.allow_private,
+            patience: ATTEMPT,
         }
     }
 }

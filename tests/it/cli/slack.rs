@@ -70,7 +70,7 @@ async fn settings_that_could_mistake_one_team_or_person_for_another_are_refused(
         (whole.replace("allow_private_addresses = true", ""), "channels.finance-chat.api_url: is no address"),
     ] {
         let (status, told) = checked(&settings);
-        assert_eq!(status, Some(1), "{told}");
+        assert_eq!(status, Some(2), "{told}");
         assert!(told.contains(fault), "{fault} in {told}");
         assert!(!told.contains(SECRET) && !told.contains(TOKEN));
     }

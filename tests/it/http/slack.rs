@@ -483,6 +483,11 @@ async fn a_probe_is_answered_and_without_a_secret_there_is_no_route() {
     on_each_engine_with(setup(), |world| async move {
         let desk = Desk::new(world).await;
         assert_eq!(desk.send(b"ssl_check=1&token=x", &[]).await, ok());
+        for method in ["GET", "HEAD"] {
+            let request = Request::builder().method(method).uri(PATH).body(Body::empty()).unwrap();
+            let response = desk.router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        }
         let Desk { world, slack, .. } = desk;
         let closed = Desk::with(world, slack, SlackDoors::default());
         assert_eq!(closed.send(b"ssl_check=1&token=x", &[]).await.0, StatusCode::NOT_FOUND.as_u16());

@@ -15,7 +15,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use countersign::{
-    channels::slack::{SlackClient, SlackCourier, SlackDoors, SlackEntry, message::Clicks, signature::SigningSecret},
+    channels::slack::{
+        ATTEMPT, SlackClient, SlackCourier, SlackDoors, SlackEntry, message::Clicks, signature::SigningSecret,
+    },
     domain::{identity::ChannelName, time::Timestamp},
     outbound::{Credentials, Outbound},
 };
@@ -143,6 +145,7 @@ impl Slack {
             api_url: self.api_url(),
             token: Arc::from(TOKEN),
             allow_private: true,
+            patience: ATTEMPT,
         }
     }
 

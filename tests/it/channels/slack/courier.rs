@@ -94,6 +94,15 @@ async fn nobody_at_the_other_end_is_tried_later() {
 }
 
 #[tokio::test]
+async fn an_answer_that_does_not_come_in_time_is_not_waited_for() {
+    let slack = Slack::start().await;
+    slack.always_says(Some(Says::Hangs));
+    let client = SlackClient { patience: Duration::from_millis(200), ..slack.client() };
+    let courier = SlackCourier { client, ..slack.courier(Clicks::Verified) };
+    assert_eq!(courier.deliver(&requested()).await, later(None, "no answer came in time"));
+}
+
+#[tokio::test]
 async fn a_message_that_slack_does_not_take_is_posted_as_a_link_once() {
     let slack = Slack::start().await;
     for error in ["invalid_blocks", "msg_too_long", "msg_blocks_too_long", "invalid_metadata_format"] {
