@@ -23,7 +23,7 @@ const MOST_BYTES: usize = 64 * 1024;
 /// A key that signs events.
 pub enum WebhookKey {
     /// `whsec_...`: a secret that the receiver has too, for signatures `v1`.
-    Shared(hmac::Key),
+    Shared(Box<hmac::Key>),
     /// `whsk_...`: a private key whose public half the receiver has, for signatures `v1a`.
     Private(Box<Ed25519KeyPair>),
 }
@@ -44,7 +44,7 @@ impl WebhookKey {
             if !(24..=64).contains(&secret.len()) {
                 return Err(NotAWebhookKey);
             }
-            return Ok(Self::Shared(hmac::Key::new(hmac::HMAC_SHA256, &secret)));
+            return Ok(Self::Shared(Box::new(hmac::Key::new(hmac::HMAC_SHA256, &secret))));
         }
         let pair = text.strip_prefix("whsk_").ok_or(NotAWebhookKey)?;
         let pair = STANDARD.decode(pair).map_err(|_| NotAWebhookKey)?;

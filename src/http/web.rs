@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     extract::{
         LONGEST_SENTENCE, reviewer_refused,
-        signed_in::{SignedForm, SignedIn},
+        signed_in::{SignedForm, SignedIn, scope},
     },
     layers::RequestScope,
     sign_in::page::{Apology, apology, of_error, see_other},
@@ -166,8 +166,7 @@ impl FromRequestParts<HttpState> for Desk {
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Response> {
         let signed_in = SignedIn::from_request_parts(parts, state).await?;
-        let scope = super::extract::signed_in::scope(parts)?;
-        Ok(Self::new(state.clone(), scope, signed_in))
+        Ok(Self::new(state.clone(), scope(parts)?, signed_in))
     }
 }
 
@@ -181,7 +180,7 @@ impl<K: IdKind + Send> FromRequestParts<HttpState> for PageId<K> {
         let text = Path::<String>::from_request_parts(parts, state).await.ok();
         match text.and_then(|Path(text)| Id::parse(&text).ok()) {
             Some(id) => Ok(Self(id)),
-            None => Err(apology(&*super::extract::signed_in::scope(parts)?, Apology::NotFound)),
+            None => Err(apology(&*scope(parts)?, Apology::NotFound)),
         }
     }
 }

@@ -89,6 +89,7 @@ impl<T: DeserializeOwned + Send> FromRequest<HttpState> for SignedForm<T> {
 }
 
 /// What is known of the request so far.
+#[expect(clippy::result_large_err, reason = "every caller answers with the page as it is, and once")]
 pub(in crate::http) fn scope(parts: &Parts) -> Result<Arc<RequestScope>, Response> {
     parts.extensions.get().cloned().ok_or_else(page::without_scope)
 }

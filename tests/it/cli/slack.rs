@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use countersign::domain::time::Timestamp;
+use countersign::{app::ports::Clock as _, server::system::SystemClock};
 use reqwest::{Client, StatusCode};
 use serde_json::json;
 use tempfile::tempdir;
@@ -106,8 +106,7 @@ async fn a_service_that_is_killed_while_slack_is_down_asks_when_both_are_back() 
     let posted = slack.nth("chat.postMessage", failed).await;
     assert!(shown(&posted["blocks"]).contains(held["approval"]["code"].as_str().unwrap()));
 
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let now = Timestamp::from_micros(i64::try_from(now.as_micros()).unwrap());
+    let now = SystemClock.now();
     let body = form(&slack.click("U0ANA", &posted["blocks"], "approval.approve"));
     let mut click = Client::new().post(format!("{}/channels/slack/interactions", service.url)).body(body.clone());
     for (name, value) in signed(SECRET, &body, now) {

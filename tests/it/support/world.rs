@@ -270,7 +270,7 @@ fn reviewer(name: &str, directory: &ReviewerDirectory) -> ReviewerCaller {
 pub(crate) fn shown_key(caller: &Caller) -> KeyId {
     match caller.principal.credential() {
         Credential::Key(id) => *id,
-        other => panic!("{other} is no key"),
+        other @ (Credential::Session(_) | Credential::Token(_) | Credential::Chat(_)) => panic!("{other} is no key"),
     }
 }
 

@@ -5,17 +5,18 @@ use std::{
     io::{BufRead as _, BufReader, Lines},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use axum::http::{Method, StatusCode};
 use countersign::{
+    app::ports::Clock as _,
     auth::{
         issuer::{Issuer, Schemes},
         oidc::{Oidc, OidcClient},
     },
-    domain::{audit::entry::EventKind, time::Timestamp},
+    domain::audit::entry::EventKind,
     outbound::{Credentials, Issuers, Outbound},
+    server::system::SystemClock,
 };
 use reqwest::{Client, Response, redirect::Policy};
 use url::Url;
@@ -72,8 +73,7 @@ impl RealProvider {
         let sign_in = SignInSettings { provider, ..SignInSettings::default() };
         let service = Service::where_people_sign_in(people, sign_in, PUBLIC_URL).await;
         // The provider reads the clock of the machine.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        service.clock.set(Timestamp::from_micros(i64::try_from(now.as_micros()).unwrap()));
+        service.clock.set(SystemClock.now());
         service
     }
 }
