@@ -13,7 +13,7 @@ use countersign::{
 };
 use proptest::{
     prelude::*,
-    test_runner::{Config, TestRunner},
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 use serde_json::{Value, json};
 
@@ -42,26 +42,27 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 fn cards() -> impl Strategy<Value = Card> {
-    let argument = ("[a-z]{1,8}", hostile());
-    (prop::collection::vec(argument, 0..30), hostile(), hostile(), hostile(), 0_u8..4).prop_map(
-        |(arguments, rationale, tool, reason, state)| {
-            let value = |(name, text): &(String, String)| shown(&format!("/{name}"), "string", text);
-            let mut card = card(arguments.iter().map(value).collect());
-            card.rationale = Some(rationale);
-            card.approval.tool.clone_from(&tool);
-            card.approval.reason.clone_from(&reason);
-            if let Some(review) = &mut card.review {
-                (review.tool, review.reason) = (tool, reason.clone());
-                review.on_behalf_of = Some(visible(&reason));
-            }
-            card.approval = match state {
-                0 => sample::approved(card.approval),
-                1 => card.approval.deny(sample::reviewer("ana"), Some(reason), sample::at(60)).unwrap().0,
-                _ => card.approval,
-            };
-            card
-        },
-    )
+    let argument = ("[a-z]{1,8}", hostile()).boxed();
+    // Few, which often fit, as well as many.
+    let size = prop_oneof![2 => 0_usize..3, 1 => 3_usize..30];
+    let arguments = size.prop_flat_map(move |size| prop::collection::vec(argument.clone(), size));
+    (arguments, hostile(), hostile(), hostile(), 0_u8..4).prop_map(|(arguments, rationale, tool, reason, state)| {
+        let value = |(name, text): &(String, String)| shown(&format!("/{name}"), "string", text);
+        let mut card = card(arguments.iter().map(value).collect());
+        card.rationale = Some(rationale);
+        card.approval.tool.clone_from(&tool);
+        card.approval.reason.clone_from(&reason);
+        if let Some(review) = &mut card.review {
+            (review.tool, review.reason) = (tool, reason.clone());
+            review.on_behalf_of = Some(visible(&reason));
+        }
+        card.approval = match state {
+            0 => sample::approved(card.approval),
+            1 => card.approval.deny(sample::reviewer("ana"), Some(reason), sample::at(60)).unwrap().0,
+            _ => card.approval,
+        };
+        card
+    })
 }
 
 fn unescaped(text: &str) -> String {
@@ -118,7 +119,10 @@ fn check(message: &Message) {
 
 #[test]
 fn every_message_is_one_that_slack_takes_and_an_approve_is_below_everything_or_not_there() {
-    let mut runner = TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
+    // The same cases every time: how many can be approved is asserted below.
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner =
+        TestRunner::new_with_rng(Config { cases: 96, failure_persistence: None, ..Config::default() }, rng);
     let rendered = std::cell::RefCell::new(Vec::new());
     let (approvable, not_whole) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     let run = runner.run(&cards(), |card| {
