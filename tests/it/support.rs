@@ -16,7 +16,6 @@ pub(crate) mod pages;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod programs;
-pub(crate) mod python;
 pub(crate) mod receiver;
 pub(crate) mod sample;
 pub(crate) mod service;

@@ -86,15 +86,25 @@ fn addresses(texts: &[String]) -> BTreeSet<String> {
 async fn scan(browser: &mut Browser<'_>, address: &str) -> usize {
     browser.send(Method::HEAD, address, &[], None).await;
     let page = browser.get(address).await;
-    let form = Regex::new(r#"(?s)<form method="post" action="([^"]*)"[^>]*>(.*?)</form>"#).unwrap();
-    let hidden = Regex::new(r#"<input type="hidden" name="([^"]*)" value="([^"]*)">"#).unwrap();
+    let form = Regex::new(r#"(?s)<form([^>]*)>(.*?)</form>"#).unwrap();
+    let action = Regex::new(r#"action="([^"]*)""#).unwrap();
+    let hidden = Regex::new(r#"<input type="hidden" name="([^"]*)" value="([^"]*)""#).unwrap();
+    let elsewhere = Regex::new(r#"formaction="([^"]*)""#).unwrap();
+    let button = Regex::new("<button([^>]*)>").unwrap();
+    let named = Regex::new(r#"name="([^"]*)" value="([^"]*)""#).unwrap();
     let mut pressed = 0;
-    for found in form.captures_iter(page.text()) {
-        let fields: Vec<(String, String)> =
-            hidden.captures_iter(&found[2]).map(|field| (field[1].to_owned(), field[2].to_owned())).collect();
-        let answer = browser.post(&found[1], &fields).await;
-        assert!(answer.status >= 400, "{} was taken: {answer:?}", &found[1]);
-        pressed += 1;
+    for found in form.captures_iter(page.text()).filter(|found| found[1].contains(r#"method="post""#)) {
+        let fields = |text: &str| -> Vec<(String, String)> {
+            named.captures_iter(text).map(|field| (field[1].to_owned(), field[2].to_owned())).collect()
+        };
+        let kept: Vec<_> = hidden.find_iter(&found[2]).flat_map(|input| fields(input.as_str())).collect();
+        for button in button.captures_iter(&found[2]).filter(|button| !button[1].contains("dialog")) {
+            let to = elsewhere.captures(&button[1]).or_else(|| action.captures(&found[1])).unwrap()[1].to_owned();
+            let sent: Vec<_> = kept.iter().cloned().chain(fields(&button[1])).collect();
+            let answer = browser.post(&to, &sent).await;
+            assert!(answer.status >= 400, "{to} was taken: {answer:?}");
+            pressed += 1;
+        }
     }
     pressed
 }

@@ -1,11 +1,6 @@
 //! Mirrors `src/channels/webhook.rs`: what is sent, what signs it, and what becomes of each answer.
 
-use std::{
-    io::Write as _,
-    process::{Command, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use countersign::{
     app::ports::{Courier as _, Delivery, Dispatch},
@@ -112,19 +107,14 @@ async fn the_libraries_of_receivers_accept_what_is_sent_and_nothing_that_was_cha
             "webhook-signature": header("webhook-signature"),
         },
     });
-    for mut program in [programs::node("verify-webhook.mjs"), programs::python("verify_webhook.py")] {
-        assert_eq!(said(&mut program, &sent.to_string()), "accepted\n", "{program:?}");
+    let libraries: [fn() -> std::process::Command; 2] =
+        [|| programs::node("verify-webhook.mjs"), || programs::python("verify_webhook.py")];
+    for program in libraries {
+        assert_eq!(programs::told(program(), &sent.to_string()), "accepted\n", "{:?}", program());
         let mut changed = sent.clone();
         changed["body"] = json!(received.body.replace("approved", "denied"));
-        assert_eq!(said(&mut program, &changed.to_string()), "refused\n", "{program:?}");
+        assert_eq!(programs::told(program(), &changed.to_string()), "refused\n", "{:?}", program());
     }
-}
-
-/// What a program says to this on its standard input.
-fn said(program: &mut Command, input: &str) -> String {
-    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
 }
 
 #[tokio::test]

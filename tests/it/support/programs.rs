@@ -1,8 +1,9 @@
 //! Other people's programs, as `scripts/test` installs them below `target/`: Node and Python packages.
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 fn below_target(variable: &str, folder: &str) -> PathBuf {
@@ -27,4 +28,17 @@ pub(crate) fn python(script: &str) -> Command {
     let mut program = Command::new(python);
     program.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script));
     program
+}
+
+/// What a program prints when it is given this. Fails the test when the program does.
+pub(crate) fn told(mut program: Command, input: &str) -> String {
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let text = input.to_owned();
+    // On a thread of its own: the program may print before it has read everything.
+    let writing = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    drop(writing.join());
+    assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }

@@ -18,7 +18,7 @@ use proptest::{
 use serde_json::{Value, json};
 
 use super::cards::{card, shown};
-use crate::support::{python, sample, slack::shown as texts};
+use crate::support::{programs, sample, slack::shown as texts};
 
 fn hostile() -> impl Strategy<Value = String> {
     let fragment = prop_oneof![
@@ -171,7 +171,7 @@ fn every_message_is_one_that_slack_takes_and_an_approve_is_below_everything_or_n
     assert!(approvable.get() > 5 && not_whole.get() > 5, "{approvable:?} {not_whole:?}");
     let rendered = rendered.into_inner();
     let lines: String = rendered.iter().map(|message| format!("{message}\n")).collect();
-    assert_eq!(python::run("slack_models.py", &lines).trim(), rendered.len().to_string());
+    assert_eq!(programs::told(programs::python("slack_models.py"), &lines).trim(), rendered.len().to_string());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cards::refund;
 use crate::support::{
-    python,
+    programs,
     slack::{SECRET, Slack, form},
 };
 use countersign::channels::slack::message::{self, Clicks};
@@ -73,7 +73,8 @@ async fn bolt_takes_what_we_sign_and_we_take_what_slacks_own_library_signs() {
         },
         "sign_at": TIMESTAMP,
     });
-    let told: Value = serde_json::from_str(&python::run("slack_bolt_app.py", &input.to_string())).unwrap();
+    let told: Value =
+        serde_json::from_str(&programs::told(programs::python("slack_bolt_app.py"), &input.to_string())).unwrap();
     assert_eq!(told["status"], 200);
     assert_eq!(told["forged"], 401);
     assert_eq!(told["clicks"], json!([{ "value": click["actions"][0]["value"], "user": "U0ANA" }]));

@@ -3,8 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Lines},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdout, Stdio},
 };
 
 use axum::http::{Method, StatusCode};
@@ -22,15 +21,7 @@ use reqwest::{Client, Response, redirect::Policy};
 use url::Url;
 
 use super::*;
-use crate::support::service::Answer;
-
-/// The folder of what `scripts/test` installs of Node.
-fn packages() -> PathBuf {
-    let folder = std::env::var_os("COUNTERSIGN_TEST_NODE").map(PathBuf::from);
-    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/node"));
-    assert!(folder.join("node_modules").is_dir(), "{folder:?} has no packages: scripts/test installs them");
-    folder
-}
+use crate::support::{programs, service::Answer};
 
 /// A provider in a process of its own.
 struct RealProvider {
@@ -42,11 +33,8 @@ struct RealProvider {
 
 impl RealProvider {
     fn start() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/sign-in-provider.mjs");
-        let mut process = Command::new("node")
-            .arg(script)
+        let mut process = programs::node("sign-in-provider.mjs")
             .arg(format!("{PUBLIC_URL}/login/callback"))
-            .env("COUNTERSIGN_TEST_NODE", packages())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
