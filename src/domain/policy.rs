@@ -322,10 +322,18 @@ impl Policy {
 
     /// The tools some call of which could be approved only by whoever has just signed in, by name.
     pub fn tools_with_step_up(&self) -> impl Iterator<Item = &str> {
-        let asks = |tool: &&Tool| {
+        self.tools_whose_terms(|terms| terms.step_up)
+    }
+
+    /// The tools some call of which could be approved on the review page alone, by name.
+    pub fn tools_decided_on_the_web(&self) -> impl Iterator<Item = &str> {
+        self.tools_whose_terms(|terms| terms.decide_in == DecideIn::Web)
+    }
+
+    fn tools_whose_terms(&self, ask: impl Fn(&ApprovalTerms) -> bool) -> impl Iterator<Item = &str> {
+        let asks = move |tool: &&Tool| {
             tool.may_require_approval()
-                && (tool.approval.step_up
-                    || tool.all_rules().any(|rule| rule.approval.as_ref().is_some_and(|terms| terms.step_up)))
+                && (ask(&tool.approval) || tool.all_rules().any(|rule| rule.approval.as_ref().is_some_and(&ask)))
         };
         self.tools.iter().filter(asks).map(|tool| tool.name.as_str())
     }

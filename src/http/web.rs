@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Extension, Router,
-    extract::{FromRequestParts, Path, Query, State},
+    extract::{FromRequestParts, Path, Query, Request, State},
     http::{StatusCode, request::Parts},
     middleware::map_response,
     response::{IntoResponse as _, Response},
@@ -101,8 +101,15 @@ pub(super) fn routes() -> Router<HttpState> {
         .route("/review/dead-letters", get(show_dead_letters))
         .route("/review/dead-letters/{id}/replay", post(replay))
         .route("/review/dead-letters/enable", post(enable))
+        .route("/review/{*path}", get(nothing_here))
         .layer(map_response(layout::with_strict_headers))
         .route("/review/assets/{name}", get(assets::serve))
+}
+
+/// What is no page of ours is told as a page.
+async fn nothing_here(request: Request) -> Result<Response, Response> {
+    let (parts, _) = request.into_parts();
+    Err(apology(&*scope(&parts)?, Apology::NotFound))
 }
 
 /// Who looks, and what every handler of a page needs.

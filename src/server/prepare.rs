@@ -11,7 +11,7 @@ use std::{
 use super::{
     couriers::{Ways, check_slack_users},
     policy_files,
-    sign_in::{self, Provider, SignInParts},
+    sign_in::{self, SignInParts, WaysIn},
 };
 use crate::{
     auth::{
@@ -99,7 +99,7 @@ pub fn prepare(mut draft: Draft) -> Result<Prepared, Refusal> {
         reviewers: reviewers.clone(),
         secrets: config.secrets.clone(),
         credentials: Arc::clone(&credentials),
-        provider: Provider::of(config),
+        ways_in: WaysIn::of(config),
     };
     let files =
         source.read().map_err(|error| faults.push(ConfigFault::new("policy", error, "name a readable file or folder")));
@@ -169,7 +169,7 @@ pub(super) struct ConfiguredPolicy {
     reviewers: ReviewerDirectory,
     secrets: SecretSource,
     credentials: Arc<Credentials>,
-    provider: Provider,
+    ways_in: WaysIn,
 }
 
 impl ConfiguredPolicy {
@@ -210,7 +210,7 @@ impl PolicySource for ConfiguredPolicy {
 
     fn load(&self, files: &[SourceFile]) -> Result<Loaded, Vec<Fault>> {
         let loaded = Policy::load_for(files, &self.reviewers)?;
-        let objections = self.provider.objections(&loaded.policy);
+        let objections = self.ways_in.objections(&loaded.policy);
         if !objections.is_empty() {
             return Err(objections);
         }
@@ -249,7 +249,7 @@ pub fn check_policy(path: &Path, config: Option<&Config>) -> Result<PolicyFindin
                 return Err(Refusal { settings: faults, policy: Vec::new() }.to_string());
             }
             Policy::load_for(&files, &reviewers).and_then(|loaded| {
-                let objections = Provider::of(config).objections(&loaded.policy);
+                let objections = WaysIn::of(config).objections(&loaded.policy);
                 if objections.is_empty() { Ok(loaded) } else { Err(objections) }
             })
         }

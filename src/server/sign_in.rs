@@ -14,7 +14,7 @@ use crate::{
         jwt::{IssuedTokens, TokenTerms},
         oidc::{Oidc, OidcClient},
     },
-    config::{Config, ConfigFault, JwtSettings},
+    config::{ChannelMeans, Config, ConfigFault, JwtSettings},
     domain::{
         identity::{AgentId, ReviewerName, Role},
         policy::{Fault, Policy, Severity},
@@ -29,35 +29,52 @@ pub(super) struct SignInParts {
     tokens: Option<TokenTerms>,
 }
 
-/// Whether there is a provider at which somebody could sign in afresh.
+/// How people can sign in at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Provider {
-    /// `[oidc]` is set.
-    Configured,
-    /// It is not.
-    Absent,
+pub(super) enum WaysIn {
+    /// At a provider: `[oidc]` is set.
+    Provider,
+    /// By links alone: those that are mailed, and those that a service on this machine prints.
+    Links,
+    /// Not at all: there are keys, tokens and chats.
+    None,
 }
 
-impl Provider {
+impl WaysIn {
     pub(super) fn of(config: &Config) -> Self {
-        if config.oidc.is_some() { Self::Configured } else { Self::Absent }
+        let mails = config.channels.iter().any(|channel| matches!(channel.means, ChannelMeans::Email { .. }));
+        let at_home = config.listen.ip().is_loopback() && is_on_loopback(&config.public_url_at(config.listen));
+        if config.oidc.is_some() {
+            Self::Provider
+        } else if mails || at_home {
+            Self::Links
+        } else {
+            Self::None
+        }
     }
 
-    /// What of a policy nobody could ever meet without one.
+    /// What of a policy nobody could ever meet like this.
     pub(super) fn objections(self, policy: &Policy) -> Vec<Fault> {
+        let fault = |message, hint: &str| Fault {
+            file: String::new(),
+            line: 1,
+            column: 1,
+            severity: Severity::Error,
+            message,
+            hint: hint.to_owned(),
+        };
+        let fresh = policy.tools_with_step_up().map(|tool| {
+            let message = format!("an approval of {tool} takes step_up, and there is no provider to sign in at");
+            fault(message, "set [oidc] in the settings, or take step_up out")
+        });
+        let on_page = policy.tools_decided_on_the_web().map(|tool| {
+            let message = format!("an approval of {tool} is given on the page alone, and nobody can sign in there");
+            fault(message, "set [oidc], or a channel of kind email, whose links open the page; or take decide_in out")
+        });
         match self {
-            Self::Configured => Vec::new(),
-            Self::Absent => policy
-                .tools_with_step_up()
-                .map(|tool| Fault {
-                    file: String::new(),
-                    line: 1,
-                    column: 1,
-                    severity: Severity::Error,
-                    message: format!("an approval of {tool} takes step_up, and there is no provider to sign in at"),
-                    hint: "set [oidc] in the settings, or take step_up out".to_owned(),
-                })
-                .collect(),
+            Self::Provider => Vec::new(),
+            Self::Links => fresh.collect(),
+            Self::None => fresh.chain(on_page).collect(),
         }
     }
 }

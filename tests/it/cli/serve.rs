@@ -114,6 +114,32 @@ fn a_policy_that_names_a_group_of_nobody_is_refused() {
 }
 
 #[test]
+fn a_policy_whose_approvals_are_given_on_the_page_needs_a_way_to_sign_in_there() {
+    let folder = tempdir().unwrap();
+    let policy = fs::read_to_string(QUICKSTART).unwrap();
+    let policy = policy.replace(r#"approval = { ttl = "1h" }"#, r#"approval = { ttl = "1h", decide_in = "web" }"#);
+    assert!(policy.contains("decide_in"));
+    fs::write(folder.path().join("policy.toml"), policy).unwrap();
+    let check = |more: &[(&str, &str)]| {
+        let environment = [environment(), more.to_vec(), vec![("SMTP", "smtps://mail.acme.example")]].concat();
+        let output = run(folder.path(), &["serve", "--check"], &environment);
+        (output.status.code(), text(&output.stderr).to_owned())
+    };
+    let elsewhere = ("COUNTERSIGN_PUBLIC_URL", "https://approve.acme.example");
+    let (code, told) = check(&[elsewhere]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("on the page alone") && told.contains("[oidc]"), "{told}");
+    let mailed = [
+        elsewhere,
+        ("COUNTERSIGN_CHANNELS__MAIL__KIND", "email"),
+        ("COUNTERSIGN_CHANNELS__MAIL__SMTP_URL", "env:SMTP"),
+        ("COUNTERSIGN_CHANNELS__MAIL__FROM", "approvals@acme.example"),
+    ];
+    assert_eq!(check(&mailed).0, Some(0));
+    assert_eq!(check(&[]).0, Some(0), "a service on this machine prints its link");
+}
+
+#[test]
 fn a_policy_that_takes_a_fresh_sign_in_needs_a_provider_and_people_who_are_known_there() {
     let folder = tempdir().unwrap();
     let policy = fs::read_to_string(QUICKSTART).unwrap();

@@ -406,3 +406,13 @@ async fn the_mark_of_a_page_changes_with_what_it_shows() {
     assert_ne!(ana.page("/review/mark").await, inbox);
     assert_ne!(ana.page(&format!("{path}/mark")).await, one);
 }
+
+#[tokio::test]
+async fn what_is_no_page_is_told_as_a_page() {
+    let service = Service::start().await;
+    let ana = service.person("ana").await;
+    let answer = ana.see("/review/nothing/here").await;
+    assert_eq!(answer.status, 404);
+    assert!(answer.header("content-type").starts_with("text/html"));
+    assert!(!answer.text().contains("nothing/here"));
+}
