@@ -9,6 +9,7 @@ pub(crate) mod faulty_store;
 pub(crate) mod installation;
 pub(crate) mod issuer;
 pub(crate) mod keys;
+pub(crate) mod log;
 pub(crate) mod lookups;
 pub(crate) mod mail_server;
 pub(crate) mod orders;

@@ -1,36 +1,17 @@
 //! The form of log lines.
 
-use std::{
-    io::Write,
-    sync::{Arc, Mutex},
-};
-
 use countersign::telemetry::{Format, TelemetryError, subscriber};
 use serde_json::{Value, json};
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use crate::support::log::Lines;
 
 fn logged(format: Format, filter: &str) -> String {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = subscriber(format, filter, move || writer.clone()).unwrap();
-    tracing::subscriber::with_default(subscriber, || {
-        tracing::info!(request_id = "r-1", "two\nlines");
-        tracing::debug!("detail");
-    });
-    let bytes = lines.0.lock().unwrap().clone();
-    String::from_utf8(bytes).unwrap()
+    let guard = lines.collect(format, filter);
+    tracing::info!(request_id = "r-1", "two\nlines");
+    tracing::debug!("detail");
+    drop(guard);
+    lines.text()
 }
 
 #[test]

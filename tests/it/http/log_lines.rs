@@ -1,60 +1,30 @@
 //! What the service's own log says of a refusal, and what it does not.
 
-use std::{
-    io::Write,
-    sync::{Arc, Mutex},
-};
-
 use axum::http::Method;
-use countersign::telemetry::{Format, subscriber};
+use countersign::telemetry::Format;
 use serde_json::{Value, json};
 
 use crate::support::{
     broken_store::BrokenStore,
     keys,
+    log::Lines,
     service::{Service, call, decision, with},
 };
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    /// Collects what this thread logs until the guard is dropped.
-    fn collect(&self) -> tracing::subscriber::DefaultGuard {
-        let lines = self.clone();
-        tracing::subscriber::set_default(subscriber(Format::Json, "trace", move || lines.clone()).unwrap())
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
-    fn refusals(&self) -> Vec<Value> {
-        let lines = self.text();
-        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.filter(|line| line["message"] == "refused").collect()
-    }
+fn refusals(text: &str) -> Vec<Value> {
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["message"] == "refused").collect()
 }
 
 #[tokio::test]
 async fn a_refused_call_is_logged_with_its_reason_and_both_ids() {
     let service = Service::start().await;
     let lines = Lines::default();
-    let guard = lines.collect();
+    let guard = lines.collect(Format::Json, "trace");
     let asked = call("no_such_tool", json!({ "password": "hunter2" }), "t1");
     service.request(Method::POST, "/decide").key("bot").json(&asked).header("x-request-id", "req-1").send().await;
     drop(guard);
-    let refusals = lines.refusals();
+    let refusals = refusals(&lines.text());
     assert_eq!(refusals.len(), 1);
     let line = &refusals[0];
     assert_eq!((&line["reason"], &line["status"]), (&json!("unknown_tool"), &json!(403)));
@@ -68,7 +38,7 @@ async fn no_line_holds_an_argument_a_sentence_or_a_key() {
     let service = Service::start().await;
     let without_store = Service::on_broken(BrokenStore::Refusing, |_| {});
     let lines = Lines::default();
-    let guard = lines.collect();
+    let guard = lines.collect(Format::Json, "trace");
     let secret = json!({ "customer": "hunter2" });
     let wrong = json!({ "order_id": ["hunter2"], "hunter2": "hunter2" });
     for service in [&service, &without_store] {
@@ -86,7 +56,7 @@ async fn no_line_holds_an_argument_a_sentence_or_a_key() {
     }
     drop(guard);
     let text = lines.text();
-    assert!(lines.refusals().len() >= 8, "{text}");
+    assert!(refusals(&text).len() >= 8, "{text}");
     assert!(!text.contains("hunter2"), "{text}");
     assert!(!text.contains(keys::text("bot").expose()));
 }
@@ -98,7 +68,7 @@ async fn what_went_wrong_inside_is_logged_with_the_id_of_the_request() {
     {
         let service = Service::on_broken(store, |_| {});
         let lines = Lines::default();
-        let guard = lines.collect();
+        let guard = lines.collect(Format::Json, "trace");
         service.request(Method::GET, "/audit").key("iris").header("x-request-id", "req-9").send().await;
         drop(guard);
         let text = lines.text();
