@@ -9,11 +9,12 @@ use aws_lc_rs::{
     signature::{Ed25519KeyPair, KeyPair as _},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{TIMEOUT, by_status, unsent};
 use crate::{
     app::ports::{Clock, Courier, Delivery, Dispatch},
+    domain::{notice::NoticeEvent, time::Timestamp},
     outbound::{Method, Outbound, Request},
 };
 
@@ -76,6 +77,11 @@ pub fn signatures(keys: &[WebhookKey], id: &str, seconds: i64, body: &[u8]) -> S
     keys.iter().map(|key| key.sign(&text)).collect::<Vec<_>>().join(" ")
 }
 
+/// What is sent of an event.
+pub fn body(event: NoticeEvent, at: Timestamp, data: &Value) -> Value {
+    json!({ "type": event.as_str(), "timestamp": at, "data": data })
+}
+
 /// A receiver of events.
 pub struct WebhookCourier {
     /// The client.
@@ -99,7 +105,7 @@ impl Courier for WebhookCourier {
                 return Delivery::Refused { fault: "a machine is sent events only".to_owned() };
             }
         };
-        let body = json!({ "type": event.as_str(), "timestamp": at, "data": data }).to_string().into_bytes();
+        let body = body(*event, *at, data).to_string().into_bytes();
         let id = id.to_string();
         let seconds = self.clock.now().as_micros().div_euclid(1_000_000);
         let sent = self

@@ -14,6 +14,7 @@ pub(super) mod audit;
 pub(super) mod batch;
 pub(super) mod decide;
 pub(super) mod decisions;
+pub(super) mod events;
 pub(super) mod grants;
 pub(super) mod outbox;
 pub(super) mod policy;

@@ -7,7 +7,10 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    api,
+    api::{
+        self,
+        events::{ApprovalEvent, RunReadyEvent},
+    },
     error::{DeclinedCall, InvalidArguments, ProblemDocument, ToolUnavailable},
     state::HttpState,
 };
@@ -20,8 +23,8 @@ use super::{
                        runs. Run a tool only on 200.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(ProblemDocument, ToolUnavailable, DeclinedCall, InvalidArguments)),
-    modifiers(&Keys),
+    components(schemas(ProblemDocument, ToolUnavailable, DeclinedCall, InvalidArguments, ApprovalEvent, RunReadyEvent)),
+    modifiers(&Keys, &Webhooks),
     tags(
         (name = "calls", description = "What agents ask before they run a tool."),
         (name = "approvals", description = "Held calls: deciding, claiming, reporting."),
@@ -48,6 +51,15 @@ impl Modify for Keys {
             .build();
         let components = openapi.components.get_or_insert_default();
         components.add_security_scheme("key", SecurityScheme::Http(scheme));
+    }
+}
+
+/// What the service sends.
+struct Webhooks;
+
+impl Modify for Webhooks {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        openapi.webhooks = Some(api::events::webhooks());
     }
 }
 

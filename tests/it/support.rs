@@ -4,6 +4,7 @@ pub(crate) mod agentdojo;
 pub(crate) mod broken_store;
 pub(crate) mod browser;
 pub(crate) mod clock;
+pub(crate) mod described;
 pub(crate) mod entropy;
 pub(crate) mod faulty_store;
 pub(crate) mod installation;

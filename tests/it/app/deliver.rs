@@ -12,6 +12,7 @@ use countersign::{
         error::Error,
         ports::{Courier, Delivery, Dispatch, StoreError},
     },
+    channels::webhook,
     domain::{
         approval::state::StateName,
         audit::entry::EventKind,
@@ -25,6 +26,7 @@ use serde_json::json;
 
 use crate::support::{
     clock::START,
+    described::assert_as_described,
     faulty_store::{At, Faults},
     world::{Setup, TTL, World, on_each_engine_with},
 };
@@ -67,6 +69,13 @@ impl Recorder {
 
     fn sent(&self) -> Vec<Dispatch> {
         self.sent.lock().unwrap().clone()
+    }
+
+    fn assert_as_described(&self, schema: &str) {
+        for dispatch in self.sent() {
+            let Dispatch::Event { event, at, data, .. } = dispatch else { panic!("no event") };
+            assert_as_described(schema, &webhook::body(event, at, &data));
+        }
     }
 
     fn events(&self) -> Vec<String> {
@@ -150,6 +159,7 @@ async fn a_machine_is_told_of_every_step_without_an_argument() {
         assert_eq!(data["run_id"], "run-1");
         assert_eq!(data["tool_use_id"], json!(approval.call.tool_use_id));
         assert!(!format!("{:?}", courier.sent()).contains("secret@"));
+        courier.assert_as_described("ApprovalEvent");
         assert_eq!(deliver(&world, &to("hook"), &courier).await, 0);
     })
     .await;
@@ -572,6 +582,9 @@ async fn the_stack_is_told_once_that_its_run_may_go_on() {
         world.deny(&world.ana, &two, None).await.unwrap();
         deliver(&world, &back, &courier).await;
         assert_eq!(courier.events().last().unwrap(), "run.ready ready");
+        let ready = courier.sent().pop();
+        Recorder { sent: Mutex::new(ready.into_iter().collect()), ..Recorder::default() }
+            .assert_as_described("RunReadyEvent");
         let before = courier.sent().len();
         // A denial taken back from what was approved changes nothing about that.
         world.app.revoke_approval(&world.ana, one.id, None).await.unwrap();

@@ -1,5 +1,7 @@
 //! The description of the API.
 
+use std::collections::BTreeSet;
+
 use axum::http::Method;
 use countersign::http::openapi;
 use serde_json::Value;
@@ -25,12 +27,22 @@ fn every_reference_in_it_leads_somewhere_and_every_operation_has_one_name() {
         let name = reference.split('"').next().unwrap();
         assert!(schemas.contains_key(name), "{name}");
     }
-    let items = document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+    let items = ["paths", "webhooks"].into_iter().flat_map(|kind| document[kind].as_object().unwrap().values());
+    let items = items.flat_map(|item| item.as_object().unwrap().values());
     let mut names: Vec<&str> = items.map(|operation| operation["operationId"].as_str().unwrap()).collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+#[test]
+fn every_event_that_a_machine_is_sent_has_an_operation() {
+    let document: Value = serde_json::from_str(&openapi::document()).unwrap();
+    let named: BTreeSet<&str> = document["webhooks"].as_object().unwrap().keys().map(String::as_str).collect();
+    let sent = ["requested", "approved", "denied", "expired", "cancelled", "executed", "outcome"];
+    let sent = sent.map(|event| format!("approval.{event}"));
+    assert_eq!(named, sent.iter().map(String::as_str).chain(["run.ready"]).collect());
 }
 
 #[tokio::test]
