@@ -45,6 +45,8 @@ pub(in crate::http) enum Apology {
     LinkSpent,
     /// There is nothing here that this session may see.
     NotFound,
+    /// Only a form leads here.
+    FormsOnly,
     /// The provider's answer belongs to no sign-in of this browser, or is not what it should be.
     SignInFailed,
     /// The provider knows the person, and this installation does not.
@@ -123,6 +125,12 @@ impl Apology {
                 "There is nothing here",
                 "There is nothing under this address that you may see.",
             ),
+            Self::FormsOnly => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "form_expected",
+                "There is nothing to look at here",
+                "Only the form of a page leads here. Nothing was done; go to the inbox and open the approval again.",
+            ),
             Self::SignInFailed => (
                 StatusCode::FORBIDDEN,
                 "sign_in_failed",
@@ -191,6 +199,7 @@ pub(in crate::http) fn apology(scope: &RequestScope, apology: Apology) -> Respon
         | Apology::TooLarge
         | Apology::TooMany
         | Apology::NotFound
+        | Apology::FormsOnly
         | Apology::NoProvider
         | Apology::Unavailable
         | Apology::Fault => false,

@@ -1,10 +1,19 @@
 //! One approval: what will run first, then who asks and why, then what to hold it against; and beside it all that this
 //! reviewer may do about it.
 
+use axum::{
+    Router,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::{
-    layout::{Frame, Here, NotDone, form_token, framed, no_enter, not_done},
+    acts,
+    desk::{Asked, Desk, PageId},
+    layout::{Frame, Here, NotDone, Page, form_token, framed, no_enter, not_done},
     shown, words,
 };
 use crate::{
@@ -22,7 +31,7 @@ use crate::{
         },
         grant::offers::OfferScope,
         identity::ReviewerName,
-        ids::ApprovalId,
+        ids::{ApprovalId, OfApproval},
         review::{
             Review, ShownLookup,
             difference::{Difference, differences},
@@ -30,7 +39,54 @@ use crate::{
         },
         time::Timestamp,
     },
+    http::state::HttpState,
 };
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new().route("/review/approvals/{id}", get(show)).route("/review/approvals/{id}/mark", get(show_mark))
+}
+
+/// How an approval's page is asked for.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApprovalQuery {
+    /// After a decision that came too late. It says nothing by itself: what is shown is where the approval stands.
+    #[serde(default)]
+    late: u8,
+}
+
+async fn show(
+    desk: Desk,
+    PageId(id): PageId<OfApproval>,
+    Asked(query): Asked<ApprovalQuery>,
+) -> Result<Response, Response> {
+    let full = in_full(&desk, id).await?;
+    let approval = &full.reviewed.approval;
+    let pending = matches!(approval.state, State::Pending { .. });
+    let late =
+        (query.late == 1 && !pending).then(|| format!("Your decision came too late. {}", words::standing(approval)));
+    Ok(answer(&desk, &full, StatusCode::OK, late.as_deref().map(NotDone)))
+}
+
+async fn show_mark(desk: Desk, PageId(id): PageId<OfApproval>) -> Result<String, Response> {
+    let seen = desk.app().visible_to(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))?;
+    Ok(mark(&seen))
+}
+
+/// Everything about an approval, with what keeps this session from approving it.
+pub(super) async fn in_full(desk: &Desk, id: ApprovalId) -> Result<InFull, Response> {
+    let full = desk.app().approval_in_full(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))?;
+    let objection = full.objection.clone().or_else(|| desk.needs_fresh_sign_in(&full.reviewed.approval));
+    Ok(InFull { objection, ..full })
+}
+
+/// The page of an approval, with what is to be said of the last act.
+pub(super) fn answer(desk: &Desk, full: &InFull, status: StatusCode, said: Option<NotDone<'_>>) -> Response {
+    let reviewer = &desk.signed_in.reviewer.name;
+    let view = View { frame: &desk.frame, reviewer, full, now: desk.now, said };
+    Page { status, markup: page(&view) }.into_response()
+}
 
 /// Everything that the page is made of.
 pub(super) struct View<'a> {
@@ -286,7 +342,7 @@ fn pending(view: &View<'_>) -> Markup {
 fn objected(objection: &Error, approval: &Approval) -> Markup {
     html! {
         p.hint {
-            "You cannot approve it here: " (super::objection_text(objection, approval)) "."
+            "You cannot approve it here: " (acts::objection_text(objection, approval)) "."
             @if let Error::StepUpRequired = objection {
                 " " a href=(format!("/login?to={}&fresh=1", path(approval.id))) { "Sign in again" }
             }
@@ -337,7 +393,7 @@ fn grants(offers: &[GrantOffer]) -> Markup {
                 @for GrantOffer { offer, would_have_covered } in offers {
                     label.choice {
                         input type="radio" name="grant"
-                            value=(super::offer_value(&offer.when, offer.ttl.as_secs(), offer.max_uses));
+                            value=(acts::offer_value(&offer.when, offer.ttl.as_secs(), offer.max_uses));
                         span {
                             b { (scope(offer.scope)) }
                             ", for " (words::span(offer.ttl)) ", at most "

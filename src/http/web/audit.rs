@@ -1,18 +1,48 @@
 //! The log, as auditors search it: the filters of `GET /audit`, and what was found, newest first.
 
+use axum::{
+    Router,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
     approval,
-    layout::{Frame, Here, NotDone, framed, not_done},
+    desk::{Asked, Desk},
+    layout::{Frame, Here, NotDone, Page, framed, not_done},
     run, shown, words,
 };
 use crate::{
     app::{audit_log::EntryPage, ports::EntryFilter},
     domain::{audit::entry::Entry, time::Timestamp},
-    http::api::audit::EntryQuery,
+    http::{api::audit::EntryQuery, state::HttpState},
 };
+
+/// How many entries stand on one page.
+const ENTRIES_ON_PAGE: u32 = 50;
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new().route("/review/audit", get(show))
+}
+
+async fn show(desk: Desk, Asked(query): Asked<Query>) -> Result<Response, Response> {
+    if !desk.frame.auditor {
+        return Err(desk.not_found());
+    }
+    let (status, markup) = match query.filter() {
+        Ok(filter) => {
+            let found = desk.app().audit_page(&filter, query.before, ENTRIES_ON_PAGE).await;
+            let found = found.map_err(|error| desk.failed(error))?;
+            (StatusCode::OK, page(&desk.frame, &query, Ok(&found)))
+        }
+        Err(why) => (StatusCode::BAD_REQUEST, page(&desk.frame, &query, Err(&why))),
+    };
+    Ok(Page { status, markup }.into_response())
+}
 
 /// How the log is asked for. A form sends blank fields too; those ask for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -1,21 +1,76 @@
 //! Messages that could not be delivered, and where messages go: what stands still, why, and trying again.
 
+use axum::{
+    Router,
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
     approval,
-    layout::{Frame, Here, form_token, framed},
+    desk::{Act, Asked, Click, Desk, PageId},
+    layout::{Frame, Here, Page, form_token, framed},
     run, shown, words,
 };
 use crate::{
     app::deliver::DestinationView,
     domain::{
-        ids::NoticeId,
+        channel::Destination,
+        ids::{NoticeId, OfNotice},
         notice::{QueuedNotice, Topic},
         time::Timestamp,
     },
+    http::{sign_in::page::see_other, state::HttpState},
 };
+
+/// How many stand on one page.
+const LETTERS_ON_PAGE: u32 = 50;
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new()
+        .route("/review/dead-letters", get(show))
+        .route("/review/dead-letters/{id}/replay", post(replay))
+        .route("/review/dead-letters/enable", post(enable))
+}
+
+async fn show(desk: Desk, Asked(query): Asked<Query>) -> Result<Response, Response> {
+    if !desk.frame.auditor && !desk.frame.admin {
+        return Err(desk.not_found());
+    }
+    let destinations = desk.app().destinations().await.map_err(|error| desk.failed(error))?;
+    let found = desk.app().dead_letters(query.before, LETTERS_ON_PAGE).await;
+    let (dead, next) = found.map_err(|error| desk.failed(error))?;
+    let view = View { frame: &desk.frame, destinations: &destinations, dead: &dead, next, now: desk.now };
+    Ok(Page::ok(page(&view)).into_response())
+}
+
+async fn replay(PageId(id): PageId<OfNotice>, Act { desk, form: Click {} }: Act<Click>) -> Result<Response, Response> {
+    if !desk.frame.admin {
+        return Err(desk.not_found());
+    }
+    let caller = &desk.signed_in.reviewer.caller;
+    desk.app().replay_dead_letter(caller, id).await.map_err(|error| desk.failed(error))?;
+    Ok(see_other("/review/dead-letters"))
+}
+
+/// Which destination is to be tried again.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enable {
+    destination: String,
+}
+
+async fn enable(Act { desk, form }: Act<Enable>) -> Result<Response, Response> {
+    let (Ok(to), true) = (form.destination.parse::<Destination>(), desk.frame.admin) else {
+        return Err(desk.not_found());
+    };
+    let caller = &desk.signed_in.reviewer.caller;
+    desk.app().enable_destination(caller, &to).await.map_err(|error| desk.failed(error))?;
+    Ok(see_other("/review/dead-letters"))
+}
 
 /// How the page is asked for.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -68,7 +123,7 @@ pub(super) fn page(view: &View<'_>) -> Markup {
 }
 
 fn one_destination(frame: &Frame, view: &DestinationView, now: Timestamp) -> Markup {
-    let DestinationView { to, configured, failing_since, disabled, waiting, dead } = view;
+    let DestinationView { to, configured, failing_since, disabled, waiting, later, dead } = view;
     html! {
         div.title {
             b { (to) }
@@ -77,7 +132,7 @@ fn one_destination(frame: &Frame, view: &DestinationView, now: Timestamp) -> Mar
             @else if failing_since.is_some() { span.chip.state.is-pending { "Failing" } }
             @else { span.chip.state.is-live { "Fine" } }
         }
-        p.meta { span { (waiting) " waiting" } span { (dead) " given up" } }
+        p.meta { span { (waiting) " waiting" } span { (later) " for later" } span { (dead) " given up" } }
         @if let Some((since, why)) = disabled {
             p { "Nothing is tried any more since " (shown::when(*since, now)) ": " (shown::untrusted(why)) "." }
             @if frame.admin && *configured {

@@ -1,20 +1,54 @@
 //! Grants: which calls run without asking, for how long, how many more; and taking one back.
 
+use axum::{
+    Router,
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    layout::{Frame, Here, form_token, framed},
+    desk::{Act, Asked, Click, Desk, PageId},
+    layout::{Frame, Here, Page, form_token, framed},
     shown, words,
 };
 use crate::{
-    app::grants::GrantPage,
+    app::{grants::GrantPage, ports::GrantFilter},
     domain::{
         grant::{GrantRecord, GrantState},
-        ids::GrantId,
+        ids::{GrantId, OfGrant},
         time::Timestamp,
     },
+    http::{sign_in::page::see_other, state::HttpState},
 };
+
+/// How many grants stand on one page.
+const GRANTS_ON_PAGE: u32 = 50;
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new().route("/review/grants", get(show)).route("/review/grants/{id}/revoke", post(revoke))
+}
+
+async fn show(desk: Desk, Asked(query): Asked<Query>) -> Result<Response, Response> {
+    if let Some(only) = desk.only_page() {
+        return Ok(only);
+    }
+    let live_at = match query.show {
+        Show::Live => Some(desk.now),
+        Show::All => None,
+    };
+    let filter = GrantFilter { live_at, ..GrantFilter::default() };
+    let found = desk.app().list_grants(&desk.signed_in.reviewer, filter, query.before, GRANTS_ON_PAGE).await;
+    let found = found.map_err(|error| desk.failed(error))?;
+    Ok(Page::ok(page(&desk.frame, &query, &found, desk.now)).into_response())
+}
+
+async fn revoke(PageId(id): PageId<OfGrant>, Act { desk, form: Click {} }: Act<Click>) -> Result<Response, Response> {
+    desk.app().revoke_grant(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))?;
+    Ok(see_other("/review/grants"))
+}
 
 /// Which grants are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -2,24 +2,34 @@
 
 use std::collections::BTreeSet;
 
+use axum::{
+    Router,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
     approval,
-    layout::{Frame, Here, framed},
+    desk::{Asked, Desk},
+    layout::{Frame, Here, Page, framed},
     many::{short, stack_path, stacked, stands_out},
     shown, words,
 };
 use crate::{
-    app::desk::{Inbox, OnDesk},
+    app::{
+        desk::{Inbox, MOST_WAITING, OnDesk},
+        ports::ApprovalFilter,
+    },
     domain::{
-        approval::state::Approval,
+        approval::state::{Approval, StateName},
         identity::ReviewerName,
         review::{alike::Stack, fact::Fact},
         time::Timestamp,
         verdict::Risk,
     },
+    http::state::HttpState,
 };
 
 /// How many lines of a stack the inbox shows.
@@ -28,6 +38,50 @@ const MOST_LINES: usize = 6;
 const MOST_VALUES: usize = 4;
 /// How many characters of a value.
 const MOST_CHARACTERS: usize = 72;
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new()
+        .route("/review", get(show))
+        .route("/review/mark", get(show_mark))
+        .route("/review/decided", get(show_decided))
+}
+
+async fn show(desk: Desk, Asked(query): Asked<Query>) -> Result<Response, Response> {
+    if let Some(only) = desk.only_page() {
+        return Ok(only);
+    }
+    let reviewer = &desk.signed_in.reviewer;
+    let waiting = desk.app().inbox(reviewer).await.map_err(|error| desk.failed(error))?;
+    let unsettled = desk.app().unsettled(reviewer).await.map_err(|error| desk.failed(error))?.len();
+    let query = query.without_blanks();
+    let view =
+        View { frame: &desk.frame, reviewer: &reviewer.name, inbox: &waiting, unsettled, query: &query, now: desk.now };
+    Ok(Page::ok(page(&view)).into_response())
+}
+
+async fn show_mark(desk: Desk) -> Result<String, Response> {
+    let filter = ApprovalFilter { state: Some(StateName::Pending), ..ApprovalFilter::default() };
+    let page = desk
+        .app()
+        .list_approvals(&desk.signed_in.reviewer, filter, None, MOST_WAITING)
+        .await
+        .map_err(|error| desk.failed(error))?;
+    Ok(mark(page.approvals.iter()))
+}
+
+async fn show_decided(desk: Desk, Asked(query): Asked<DecidedQuery>) -> Result<Response, Response> {
+    if let Some(only) = desk.only_page() {
+        return Ok(only);
+    }
+    let reviewer = &desk.signed_in.reviewer;
+    let found = match query.show {
+        ShowDecided::Last => desk.app().lately_decided(reviewer).await,
+        ShowDecided::Unsettled => desk.app().unsettled(reviewer).await,
+    };
+    let approvals = found.map_err(|error| desk.failed(error))?;
+    Ok(Page::ok(decided(&desk.frame, query.show, &approvals)).into_response())
+}
 
 /// What comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

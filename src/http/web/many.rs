@@ -3,6 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use axum::{
+    Router,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
 use maud::{Markup, html};
 use serde::{
     Deserialize as _,
@@ -10,9 +16,13 @@ use serde::{
 };
 
 use super::{
+    acts::{self, capitalised},
     approval,
-    layout::{Frame, Here, NotDone, form_token, framed, no_enter, not_done},
-    shown, words,
+    desk::{Act, Desk, PageId},
+    layout::{Frame, Here, NotDone, Page, form_token, framed, no_enter, not_done},
+    shown,
+    typed::Typed,
+    words,
 };
 use crate::{
     app::{desk::OnDesk, error::Error, review::ReviewDecision},
@@ -20,11 +30,107 @@ use crate::{
         approval::state::State,
         canon::json::ArgsHash,
         identity::ReviewerName,
-        ids::{ApprovalId, BatchId},
+        ids::{ApprovalId, BatchId, OfApproval, OfBatch},
         review::alike::{How, Line, Stack, Unlike, Waiting, stacks},
         time::Timestamp,
     },
+    http::{sign_in::page::see_other, state::HttpState},
 };
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new()
+        .route("/review/batches/{id}", get(show_batch))
+        .route("/review/batches/{id}/decisions", post(decide_batch))
+        .route("/review/stacks/{id}", get(show_stack))
+        .route("/review/stacks/{id}/decisions", post(decide_stack))
+}
+
+async fn show_batch(desk: Desk, PageId(id): PageId<OfBatch>) -> Result<Response, Response> {
+    let items = batch(&desk, id).await?;
+    Ok(answer(&desk, Together::Batch(id), &items, StatusCode::OK, None, &BTreeMap::new()))
+}
+
+async fn show_stack(desk: Desk, PageId(id): PageId<OfApproval>) -> Result<Response, Response> {
+    let items = stack(&desk, id).await?;
+    if items.is_empty() {
+        return Ok(see_other(&approval::path(id)));
+    }
+    Ok(answer(&desk, Together::Stack(id), &items, StatusCode::OK, None, &BTreeMap::new()))
+}
+
+async fn batch(desk: &Desk, id: BatchId) -> Result<Vec<OnDesk>, Response> {
+    let items = desk.app().batch_on_desk(&desk.signed_in.reviewer, id).await.map_err(|error| desk.failed(error))?;
+    Ok(desk.with_fresh_sign_ins(items))
+}
+
+/// What waits and is alike to one approval, itself included; nothing when that does not wait any more.
+async fn stack(desk: &Desk, id: ApprovalId) -> Result<Vec<OnDesk>, Response> {
+    let inbox = desk.app().inbox(&desk.signed_in.reviewer).await.map_err(|error| desk.failed(error))?;
+    let is_it = |place: usize| inbox.waiting.get(place).is_some_and(|item| item.approval.id == id);
+    let stacks = stacked(&inbox.waiting);
+    let Some(stack) = stacks.iter().find(|stack| stack.lines.iter().any(|line| is_it(line.member))) else {
+        return Ok(Vec::new());
+    };
+    let items = stack.lines.iter().filter_map(|line| inbox.waiting.get(line.member)).cloned().collect();
+    Ok(desk.with_fresh_sign_ins(items))
+}
+
+fn answer(
+    desk: &Desk,
+    together: Together,
+    items: &[OnDesk],
+    status: StatusCode,
+    said: Option<NotDone<'_>>,
+    in_the_way: &BTreeMap<ApprovalId, String>,
+) -> Response {
+    let reviewer = &desk.signed_in.reviewer.name;
+    let view = View { frame: &desk.frame, reviewer, together, items, now: desk.now, said, in_the_way };
+    Page { status, markup: page(&view) }.into_response()
+}
+
+async fn decide_batch(
+    PageId(id): PageId<OfBatch>,
+    Act { desk, form }: Act<Vec<(String, String)>>,
+) -> Result<Response, Response> {
+    decide_many(&desk, Together::Batch(id), &form).await
+}
+
+async fn decide_stack(
+    PageId(id): PageId<OfApproval>,
+    Act { desk, form }: Act<Vec<(String, String)>>,
+) -> Result<Response, Response> {
+    decide_many(&desk, Together::Stack(id), &form).await
+}
+
+async fn decide_many(desk: &Desk, together: Together, form: &[(String, String)]) -> Result<Response, Response> {
+    let reviewer = &desk.signed_in.reviewer;
+    let (status, why, in_the_way) = match read(form) {
+        Err(fault) => (StatusCode::BAD_REQUEST, fault, Vec::new()),
+        Ok(Decisions { decisions }) => match desk.app().decide_approvals(reviewer, &decisions).await {
+            Ok(_) => {
+                return Ok(see_other(&match together {
+                    Together::Batch(id) => batch_path(id),
+                    Together::Stack(_) => "/review/decided".to_owned(),
+                }));
+            }
+            Err(Error::InTheWay(in_the_way)) => {
+                let why = "something stands in the way of the decisions marked below, so none was taken".to_owned();
+                (StatusCode::CONFLICT, why, in_the_way)
+            }
+            Err(error) => return Err(desk.failed(error)),
+        },
+    };
+    let items = match together {
+        Together::Batch(id) => batch(desk, id).await?,
+        Together::Stack(id) => stack(desk, id).await?,
+    };
+    if items.is_empty() {
+        return Ok(see_other("/review"));
+    }
+    let obstacles = obstacles(&in_the_way, &items);
+    Ok(answer(desk, together, &items, status, Some(NotDone(&capitalised(&why))), &obstacles))
+}
 
 /// The path of a batch.
 pub(in crate::http) fn batch_path(batch: BatchId) -> String {
@@ -196,7 +302,7 @@ fn choices(view: &View<'_>, item: &OnDesk) -> Markup {
     } else if review.is_none() {
         Some("It cannot be approved: what would run was erased.".to_owned())
     } else if let Some(objection) = objection {
-        Some(format!("You cannot approve it here: {}.", super::objection_text(objection, approval)))
+        Some(format!("You cannot approve it here: {}.", acts::objection_text(objection, approval)))
     } else {
         let twice = approval.requirement.double_confirm;
         twice.then(|| "It takes two clicks, so it is approved on its own page.".to_owned())
@@ -286,8 +392,11 @@ pub(super) fn read(fields: &[(String, String)]) -> Result<Decisions, String> {
             return Err(format!("the field `{name}` came twice"));
         }
     }
-    let sentence = |name: &str| super::sentence(name, known.get(name).copied().unwrap_or_default());
-    let (reason, message) = (sentence("reason")?, sentence("message_to_agent")?);
+    let typed = |name: &str| -> Result<Option<String>, String> {
+        let text = known.get(name).copied().unwrap_or_default().to_owned();
+        Typed::try_from(text).map(Option::from).map_err(|fault| format!("`{name}` {fault}"))
+    };
+    let (reason, message) = (typed("reason")?, typed("message_to_agent")?);
     let mut decisions = BTreeMap::new();
     for (name, value) in &known {
         let Some(id) = name.strip_prefix("decision.") else {
@@ -331,7 +440,7 @@ pub(super) fn obstacles(in_the_way: &[(ApprovalId, Error)], items: &[OnDesk]) ->
     let text = |(id, error): &(ApprovalId, Error)| {
         let item = items.iter().find(|item| item.approval.id == *id);
         let text = match item {
-            Some(item) => super::objection_text(error, &item.approval),
+            Some(item) => acts::objection_text(error, &item.approval),
             None => error.to_string(),
         };
         (*id, text)

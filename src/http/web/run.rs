@@ -1,21 +1,60 @@
 //! A run's timeline, for auditors: where it stands, and all that the log says of it in the order it came.
 
+use axum::{
+    Router,
+    extract::Path,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::{
     audit,
-    layout::{Frame, Here, framed},
+    desk::{Asked, Desk},
+    layout::{Frame, Here, Page, framed},
     shown, words,
 };
 use crate::{
-    app::{audit_log::EntryPage, runs::RunView},
+    app::{audit_log::EntryPage, ports::EntryFilter, runs::RunView},
     domain::{
         identity::AgentId,
         ids::RunId,
         run::{RunKey, RunStatus},
         time::Timestamp,
     },
+    http::state::HttpState,
 };
+
+/// How many entries stand on one page.
+const ENTRIES_ON_PAGE: u32 = 200;
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new().route("/review/runs/{agent}/{run}", get(show))
+}
+
+/// How a run's timeline is asked for.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    before: Option<i64>,
+}
+
+async fn show(
+    desk: Desk,
+    Path((agent, run)): Path<(String, String)>,
+    Asked(query): Asked<Query>,
+) -> Result<Response, Response> {
+    let (Ok(agent), Ok(run), true) = (AgentId::parse(&agent), RunId::parse(&run), desk.frame.auditor) else {
+        return Err(desk.not_found());
+    };
+    let filter = EntryFilter { run: Some(run.to_string()), agent: Some(agent.to_string()), ..EntryFilter::default() };
+    let view = desk.app().run(&RunKey { agent, run }).await.map_err(|error| desk.failed(error))?;
+    let entries = desk.app().audit_page(&filter, query.before, ENTRIES_ON_PAGE).await;
+    let entries = entries.map_err(|error| desk.failed(error))?;
+    Ok(Page::ok(page(&desk.frame, &view, &entries, desk.now)).into_response())
+}
 
 /// The path of a run's timeline. Both names hold only characters that stand for themselves in a path.
 pub(super) fn path(agent: &AgentId, run: &RunId) -> String {

@@ -1,15 +1,37 @@
 //! A reviewer's own sessions: where they are signed in, and an end to each.
 
+use axum::{
+    Router,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
 use maud::{Markup, html};
 
 use super::{
-    layout::{Frame, Here, form_token, framed},
+    desk::Desk,
+    layout::{Frame, Here, Page, form_token, framed},
     shown, words,
 };
-use crate::domain::{
-    session::{Session, SignInMethod},
-    time::Timestamp,
+use crate::{
+    domain::{
+        session::{Session, SignInMethod},
+        time::Timestamp,
+    },
+    http::state::HttpState,
 };
+
+/// The routes.
+pub(super) fn routes() -> Router<HttpState> {
+    Router::new().route("/review/sessions", get(show))
+}
+
+async fn show(desk: Desk) -> Result<Response, Response> {
+    if let Some(only) = desk.only_page() {
+        return Ok(only);
+    }
+    let own = desk.app().sessions_of(&desk.signed_in.reviewer).await.map_err(|error| desk.failed(error))?;
+    Ok(Page::ok(page(&desk.frame, &desk.signed_in.session, &own, desk.now)).into_response())
+}
 
 /// The page.
 pub(super) fn page(frame: &Frame, this: &Session, sessions: &[Session], now: Timestamp) -> Markup {

@@ -416,3 +416,14 @@ async fn what_is_no_page_is_told_as_a_page() {
     assert!(answer.header("content-type").starts_with("text/html"));
     assert!(!answer.text().contains("nothing/here"));
 }
+
+#[tokio::test]
+async fn an_address_that_takes_a_form_alone_says_so_on_a_page() {
+    let service = Service::start().await;
+    let held = service.held("t1").await;
+    let ana = service.person("ana").await;
+    let answer = ana.see(&format!("{}/approve", page_of(&held))).await;
+    assert_eq!((answer.status, answer.header("allow")), (405, "POST"));
+    assert!(answer.header("content-type").starts_with("text/html"));
+    assert!(answer.text().contains("Nothing was done"), "{}", answer.text());
+}
