@@ -617,6 +617,7 @@ impl App {
             failing_since: None,
             disabled: None,
             waiting: 0,
+            later: 0,
             dead: 0,
         };
         for to in self.channels.destinations() {
@@ -627,9 +628,10 @@ impl App {
             view.failing_since = standing.failing_since;
             view.disabled = standing.disabled;
         }
-        for count in self.store.outbox_counts().await? {
+        for count in self.store.outbox_counts(self.now()).await? {
             let view = views.entry(count.to.clone()).or_insert_with(|| empty(count.to, false));
             view.waiting = count.waiting;
+            view.later = count.later;
             view.dead = count.dead;
         }
         Ok(views.into_values().collect())
@@ -667,8 +669,10 @@ pub struct DestinationView {
     pub failing_since: Option<Timestamp>,
     /// Since when nothing is tried any more, and why.
     pub disabled: Option<(Timestamp, String)>,
-    /// Messages that wait.
+    /// Messages that are due, or were tried and are to be tried again.
     pub waiting: u64,
+    /// Messages that are not to be sent yet.
+    pub later: u64,
     /// Messages that were given up.
     pub dead: u64,
 }

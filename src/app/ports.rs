@@ -438,8 +438,10 @@ impl NoticeEnding {
 pub struct OutboxCount {
     /// The destination.
     pub to: Destination,
-    /// They wait for an attempt.
+    /// They are due, or were tried and are to be tried again.
     pub waiting: u64,
+    /// They are not to be sent yet: reminders, and what quiet hours hold back.
+    pub later: u64,
     /// They were given up.
     pub dead: u64,
 }
@@ -680,8 +682,8 @@ pub trait Store: Send + Sync {
     /// Every destination that was ever served, by name.
     async fn destinations(&self) -> Result<Vec<(Destination, DestinationStanding)>, StoreError>;
 
-    /// How many messages are not delivered, by destination.
-    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError>;
+    /// How many messages are not delivered at `now`, by destination.
+    async fn outbox_counts(&self, now: Timestamp) -> Result<Vec<OutboxCount>, StoreError>;
 
     /// Where an approval was posted at a destination.
     async fn posting(&self, approval: ApprovalId, to: &Destination) -> Result<Option<String>, StoreError>;

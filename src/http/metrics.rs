@@ -89,7 +89,11 @@ impl Metrics {
         let help = "How far ahead of the last request that Slack signed the clock of this instance was";
         registry.register("slack_clock_ahead_seconds", help, slack_clock.clone());
         let (waiting, dead, disabled) = (Family::default(), Family::default(), Family::default());
-        registry.register("messages_waiting", "Messages that wait to be sent, by destination", waiting.clone());
+        registry.register(
+            "messages_waiting",
+            "Messages that are due and not delivered, by destination",
+            waiting.clone(),
+        );
         registry.register("messages_dead", "Messages that were given up, by destination", dead.clone());
         let help = "1 where nothing is sent any more until somebody enables it";
         registry.register("destination_disabled", help, disabled.clone());

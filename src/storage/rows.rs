@@ -621,10 +621,10 @@ pub(super) fn notice_data(text: &str) -> Result<Value, StoreError> {
     from_json(text, "message")
 }
 
-/// How many messages of one destination wait, and were given up.
-pub(super) fn outbox_count((to, waiting, dead): (String, i64, i64)) -> Result<OutboxCount, StoreError> {
+/// How many messages of one destination wait, are for later, and were given up.
+pub(super) fn outbox_count((to, waiting, later, dead): (String, i64, i64, i64)) -> Result<OutboxCount, StoreError> {
     let count = |count: i64| u64::try_from(count).map_err(|_| unreadable("count"));
-    Ok(OutboxCount { to: destination(&to)?, waiting: count(waiting)?, dead: count(dead)? })
+    Ok(OutboxCount { to: destination(&to)?, waiting: count(waiting)?, later: count(later)?, dead: count(dead)? })
 }
 
 /// A row of `destinations`, but for its lease.

@@ -285,8 +285,8 @@ impl Store for SqliteStore {
         outbox::standings(&self.readers).await
     }
 
-    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError> {
-        outbox::counts(&self.readers).await
+    async fn outbox_counts(&self, now: Timestamp) -> Result<Vec<OutboxCount>, StoreError> {
+        outbox::counts(&self.readers, now).await
     }
 
     async fn posting(&self, approval: ApprovalId, to: &Destination) -> Result<Option<String>, StoreError> {

@@ -51,8 +51,10 @@ struct Destination {
     disabled_at: Option<Timestamp>,
     /// Why nothing is.
     disabled_why: Option<String>,
-    /// Messages that wait.
+    /// Messages that are due, or were tried and are to be tried again.
     waiting: u64,
+    /// Messages that are not to be sent yet, such as reminders.
+    later: u64,
     /// Messages that were given up.
     dead: u64,
 }
@@ -67,6 +69,7 @@ impl From<DestinationView> for Destination {
             disabled_at,
             disabled_why,
             waiting: view.waiting,
+            later: view.later,
             dead: view.dead,
         }
     }

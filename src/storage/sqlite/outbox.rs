@@ -282,12 +282,16 @@ pub(super) async fn standings(readers: &SqlitePool) -> Result<Vec<(Destination, 
     .collect()
 }
 
-/// How many messages wait and were given up, by destination.
-pub(super) async fn counts(readers: &SqlitePool) -> Result<Vec<OutboxCount>, StoreError> {
-    let counted: Vec<(String, i64, i64)> = sqlx::query_as(
-        "select destination, count(*) filter (where state = 'waiting'), count(*) filter (where state = 'dead')
+/// How many messages are not delivered, by destination.
+pub(super) async fn counts(readers: &SqlitePool, now: Timestamp) -> Result<Vec<OutboxCount>, StoreError> {
+    let counted: Vec<(String, i64, i64, i64)> = sqlx::query_as(
+        "select destination,
+                count(*) filter (where state = 'waiting' and (attempts > 0 or not_before <= $1)),
+                count(*) filter (where state = 'waiting' and attempts = 0 and not_before > $1),
+                count(*) filter (where state = 'dead')
          from outbox where state in ('waiting', 'dead') group by destination order by destination",
     )
+    .bind(now.as_micros())
     .fetch_all(readers)
     .await
     .map_err(store_error)?;

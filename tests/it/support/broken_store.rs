@@ -178,7 +178,7 @@ impl Store for BrokenStore {
         self.answer().await
     }
 
-    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError> {
+    async fn outbox_counts(&self, _: Timestamp) -> Result<Vec<OutboxCount>, StoreError> {
         self.answer().await
     }
 

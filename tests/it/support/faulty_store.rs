@@ -252,8 +252,8 @@ impl Store for FaultyStore {
         self.store.destinations().await
     }
 
-    async fn outbox_counts(&self) -> Result<Vec<OutboxCount>, StoreError> {
-        self.store.outbox_counts().await
+    async fn outbox_counts(&self, now: Timestamp) -> Result<Vec<OutboxCount>, StoreError> {
+        self.store.outbox_counts(now).await
     }
 
     async fn posting(&self, approval: ApprovalId, to: &Destination) -> Result<Option<String>, StoreError> {

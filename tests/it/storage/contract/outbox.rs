@@ -21,6 +21,7 @@ use crate::support::store::TestStore;
 super::on_both_engines! {
     messages_come_out_as_they_were_written_and_in_their_order,
     a_message_is_due_from_its_moment_on,
+    what_is_for_later_is_counted_apart_from_what_is_late,
     what_is_given_up_is_listed_and_can_be_tried_again,
     one_holder_has_a_destination_until_it_gives_it_back_or_its_time_is_over,
     a_destination_keeps_how_it_stands,
@@ -85,6 +86,19 @@ async fn a_message_is_due_from_its_moment_on(test: TestStore) {
     assert_eq!(test.store().due_destinations(at(10)).await.unwrap(), []);
 }
 
+async fn what_is_for_later_is_counted_apart_from_what_is_late(test: TestStore) {
+    let tried = QueuedNotice { attempts: 1, ..waiting(Notice { not_before: at(30), ..notice(2) }) };
+    test.commit(async |tx| {
+        tx.enqueue(&[notice(1), notice(2)]).await.unwrap();
+        tx.update_notice(&tried).await.unwrap();
+    })
+    .await;
+    for (now, waiting, later) in [(9, 1, 1), (10, 2, 0)] {
+        let counts = test.store().outbox_counts(at(now)).await.unwrap();
+        assert_eq!((counts[0].waiting, counts[0].later, counts[0].dead), (waiting, later, 0), "{now}");
+    }
+}
+
 async fn what_is_given_up_is_listed_and_can_be_tried_again(test: TestStore) {
     test.commit(async |tx| tx.enqueue(&[notice(1), notice(2), notice(3)]).await.unwrap()).await;
     let failed = vec![FailedAttempt { at: at(11), millis: 3, fault: "answered 500".to_owned() }];
@@ -102,8 +116,8 @@ async fn what_is_given_up_is_listed_and_can_be_tried_again(test: TestStore) {
     .await;
     assert_eq!(test.store().dead_notices(None, 10).await.unwrap(), [given_up(3), given_up(2), given_up(1)]);
     assert_eq!(test.store().dead_notices(Some(notice(2).id), 10).await.unwrap(), [given_up(1)]);
-    let counts = test.store().outbox_counts().await.unwrap();
-    assert_eq!((counts[0].waiting, counts[0].dead), (0, 3));
+    let counts = test.store().outbox_counts(at(20)).await.unwrap();
+    assert_eq!((counts[0].waiting, counts[0].later, counts[0].dead), (0, 0, 3));
     let replayed = test.commit(async |tx| tx.replay_notice(notice(2).id, at(20)).await.unwrap()).await;
     assert!(replayed);
     let again = test.store().waiting_notices(&to("chat"), at(20), 10).await.unwrap();
@@ -169,8 +183,8 @@ async fn what_arrived_long_ago_is_forgotten_and_what_did_not_stays(test: TestSto
     })
     .await;
     assert_eq!(test.commit(async |tx| tx.forget_notices(at(21)).await.unwrap()).await, 1);
-    let counts = test.store().outbox_counts().await.unwrap();
-    assert_eq!((counts[0].waiting, counts[0].dead), (1, 1));
+    let counts = test.store().outbox_counts(at(21)).await.unwrap();
+    assert_eq!((counts[0].waiting, counts[0].later, counts[0].dead), (1, 0, 1));
     assert_eq!(test.store().posting(approval(1), &to("chat")).await.unwrap(), None);
     assert!(test.store().posting(approval(2), &to("chat")).await.unwrap().is_some());
 }
