@@ -27,10 +27,12 @@ impl Schema {
         schema
     }
 
-    /// The URL of a connection that sees this schema alone.
+    /// The URL of a connection that sees this schema alone. Commits do not wait for the disk there: tests end the service
+    /// and never the database, which keeps what it has said until it ends itself.
     pub(crate) fn url(&self) -> String {
         let separator = if self.database.contains('?') { '&' } else { '?' };
-        format!("{}{separator}options[search_path]={}", self.database, self.name)
+        let options = format!("options[search_path]={}&options[synchronous_commit]=off", self.name);
+        format!("{}{separator}{options}", self.database)
     }
 
     /// Drops it with all that is in it.
