@@ -1,4 +1,4 @@
-//! How many requests a second one caller may send, by the generic cell rate algorithm of `governor` on the service's clock.
+//! How many requests a second one caller may send, and all strangers together, by the generic cell rate algorithm of `governor` on the service's clock.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use governor::{
     Quota, RateLimiter,
     clock::{Clock, Reference as _},
     middleware::NoOpMiddleware,
-    state::keyed::HashMapStateStore,
+    state::{InMemoryState, NotKeyed, keyed::HashMapStateStore},
 };
 
 use crate::{app::App, domain::identity::Credential};
@@ -34,6 +34,27 @@ impl Rates {
             let wait = not_until.earliest_possible().duration_since(self.clock.now());
             Duration::from(wait).as_secs() + 1
         })
+    }
+}
+
+/// How many requests a second of people whom nobody knows yet may write to the store, on one instance: beginning a sign-in,
+/// coming back from the provider, spending a link. Far more than people make, and far less than would hold up decisions.
+const STRANGERS_PER_SECOND: u32 = 50;
+
+/// The limit of all strangers together: what could tell them apart is theirs to choose.
+pub(super) struct Strangers {
+    limiter: RateLimiter<NotKeyed, InMemoryState, AppClock, NoOpMiddleware<Duration>>,
+}
+
+impl Strangers {
+    pub(super) fn new(app: Arc<App>) -> Self {
+        let per_second = NonZeroU32::new(STRANGERS_PER_SECOND).unwrap_or(NonZeroU32::MIN);
+        Self { limiter: RateLimiter::direct_with_clock(Quota::per_second(per_second), AppClock(app)) }
+    }
+
+    /// Counts a request; whether it is admitted.
+    pub(super) fn admit(&self) -> bool {
+        self.limiter.check().is_ok()
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{
     error::{TOOL_UNAVAILABLE, ToolUnavailable},
     metrics::Metrics,
-    rate::Rates,
+    rate::{Rates, Strangers},
 };
 use crate::{app::App, auth::key_ring::KeyRing, channels::slack::SlackDoors};
 
@@ -60,6 +60,8 @@ pub struct Shared {
     pub(super) draining: watch::Receiver<bool>,
     /// What each key has sent, where that is limited.
     pub(super) rates: Option<Rates>,
+    /// What people whom nobody knows yet have sent.
+    pub(super) strangers: Strangers,
     /// Figures about this instance.
     pub metrics: Metrics,
     /// The one body of every refusal by policy.
@@ -73,6 +75,7 @@ impl HttpState {
         let content = settings.refusal_text.as_deref().unwrap_or(TOOL_UNAVAILABLE);
         let tool_unavailable = ToolUnavailable::with(content).to_bytes();
         let rates = settings.requests_per_second.map(|per_second| Rates::new(per_second, Arc::clone(&app)));
+        let strangers = Strangers::new(Arc::clone(&app));
         Self(Arc::new(Shared {
             app,
             keys,
@@ -80,6 +83,7 @@ impl HttpState {
             settings,
             draining,
             rates,
+            strangers,
             metrics: Metrics::new(),
             tool_unavailable,
         }))

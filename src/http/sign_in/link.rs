@@ -9,7 +9,7 @@ use axum::{
 use maud::html;
 use serde::Deserialize;
 
-use super::page::{self, Apology, FormsLead, apology, one_button, see_other};
+use super::page::{self, Apology, FormsLead, admit, apology, one_button, see_other};
 use crate::{
     app::{
         error::Error,
@@ -64,6 +64,7 @@ pub(super) async fn follow(State(state): State<HttpState>, request: Request) -> 
     let request = Request::from_parts(parts, body);
     let Click {} = read_form(request, &state, &scope, &form_key(&browser, &link)).await?;
 
+    admit(&state, &scope)?;
     let failed = |error| page::of_error(&scope, error);
     let held = match held {
         Some(secret) => state.app.signed_in(&secret, &scope.id).await.map_err(failed)?.map(|person| person.session),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{
     link::{browser_of, hold},
-    page::{self, Apology, FormsLead, apology, one_button, see_other},
+    page::{self, Apology, FormsLead, admit, apology, one_button, see_other},
 };
 use crate::{
     app::{
@@ -116,6 +116,7 @@ pub(super) async fn begin(State(state): State<HttpState>, request: Request) -> R
     let browser = browser.ok_or_else(|| apology(&scope, Apology::Foreign))?;
     let request = Request::from_parts(parts, body);
     let Begin { to, fresh } = read_form(request, &state, &scope, &form_key(&browser)).await?;
+    admit(&state, &scope)?;
     let asked = Asked { to: Some(to), fresh };
     let address = state.app.begin_sign_in(&browser, asked.to(), asked.freshness()).await;
     let mut response = see_other(&address.map_err(|refused| not_signed_in(&state, &scope, refused))?);
@@ -138,6 +139,7 @@ pub(super) async fn back(State(state): State<HttpState>, request: Request) -> Re
     };
     let code = code.filter(|code| error.is_none() && !code.is_empty() && code.len() <= LONGEST_CODE);
     let code = code.ok_or_else(|| failed(ProviderFault::Refused("the provider sent no code").into()))?;
+    admit(&state, &scope)?;
     let held = session_of(&parts.headers, &state, &scope).await?;
     let answer = ProviderAnswer { code, issuer: iss };
     let held = held.map(|session| session.id);

@@ -9,7 +9,7 @@ use url::form_urlencoded;
 
 use crate::{
     app::{error::Error, ports::StoreError},
-    http::{extract::signed_in::FORM_TOKEN, layers::RequestScope, web::layout::bare},
+    http::{extract::signed_in::FORM_TOKEN, layers::RequestScope, state::HttpState, web::layout::bare},
 };
 
 /// Where forms of a page may lead.
@@ -226,6 +226,12 @@ pub(in crate::http) fn of_error(scope: &RequestScope, error: Error) -> Response 
         Error::Store(StoreError::Unavailable(_) | StoreError::CommitUnknown(_) | StoreError::Contended(_))
     );
     apology(scope, if now { Apology::Unavailable } else { Apology::Fault })
+}
+
+/// Lets somebody whom nobody knows yet have something written, unless too many do.
+#[expect(clippy::result_large_err, reason = "every caller answers with the page as it is, and once")]
+pub(super) fn admit(state: &HttpState, scope: &RequestScope) -> Result<(), Response> {
+    if state.strangers.admit() { Ok(()) } else { Err(apology(scope, Apology::TooMany)) }
 }
 
 /// The answer where not even the request's scope is known.

@@ -372,6 +372,27 @@ async fn a_field_that_comes_twice_or_is_none_of_the_page_is_refused() {
 }
 
 #[tokio::test]
+async fn too_many_strangers_at_once_are_turned_away_before_anything_is_written() {
+    let issuer = MadeUpIssuer::new(NOW);
+    let service = service_at(&issuer).await;
+    let mut browser = Browser::new(&service, PUBLIC_URL);
+    let page = browser.get("/login").await;
+    service.clock.advance(SECOND);
+    let mut begun = Vec::new();
+    for _ in 0..50 {
+        begun.push(browser.press(&page).await);
+    }
+    assert!(begun.iter().all(|answer| answer.status == 303), "{begun:?}");
+    let returning = issuer.sign_in(begun[0].header("location"), "auth0|ana");
+    assert_eq!(browser.press(&page).await.status, 429);
+    assert_eq!(back(&mut browser, &returning).await.status, 429);
+    service.clock.advance(SECOND);
+    // Nothing was taken from the sign-in that had to wait.
+    assert_eq!(back(&mut browser, &returning).await.status, 303);
+    assert!(person(&service, &browser).await.is_some());
+}
+
+#[tokio::test]
 async fn without_a_provider_the_page_says_so() {
     let service = Service::start().await;
     let mut browser = Browser::new(&service, PUBLIC_URL);
