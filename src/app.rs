@@ -36,6 +36,7 @@ pub mod decide_many;
 pub mod deliver;
 pub mod deny_and_stop;
 pub mod desk;
+pub mod destinations;
 mod eligibility;
 pub mod error;
 pub mod expire;

@@ -14,7 +14,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::app::deliver::DestinationView;
+use crate::app::destinations::DestinationView;
 
 /// The media type of the text (OpenMetrics 1.0).
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -7,7 +7,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::page;
 use crate::{
-    app::deliver::DestinationView,
+    app::destinations::DestinationView,
     domain::{
         channel::Destination as Place,
         ids::OfNotice,

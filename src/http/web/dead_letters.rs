@@ -15,7 +15,7 @@ use super::{
     run, shown, words,
 };
 use crate::{
-    app::deliver::DestinationView,
+    app::destinations::DestinationView,
     domain::{
         channel::Destination,
         ids::{NoticeId, OfNotice},
