@@ -37,4 +37,6 @@ mod telemetry;
 #[cfg(test)]
 mod web;
 #[cfg(test)]
+mod wiring;
+#[cfg(test)]
 mod worker;

@@ -49,7 +49,7 @@ pub(crate) fn create_key(folder: &Path, environment: &[(&str, &str)], name: &str
 pub(crate) struct Lines(Receiver<String>);
 
 impl Lines {
-    fn of(pipe: impl Read + Send + 'static) -> Self {
+    pub(crate) fn of(pipe: impl Read + Send + 'static) -> Self {
         let (sender, lines) = channel();
         thread::spawn(move || {
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
