@@ -331,5 +331,5 @@ fn line(entry: &Entry) -> Option<String> {
         Some(reason) => visible(reason),
         None => format!("by {}", visible(&entry.actor.name)),
     };
-    Some(format!("{first:<20}{tool:<18}{run:<10}{code}{why}").trim_end().to_owned())
+    Some(format!("{first:<19} {tool:<17} {run:<9} {code}{why}").trim_end().to_owned())
 }

@@ -44,6 +44,10 @@ async fn a_first_run_allows_refuses_holds_approves_claims_and_logs_all_of_it() {
     );
     assert!(dev.stdout.with("drop_database").starts_with("deny "));
 
+    let long = json!({ "tool": "no_such_tool_whose_name_is_long", "args": {}, "run_id": "a-run-with-a-long-name", "tool_use_id": "call-1" });
+    assert_eq!(agent.post("/decide", long).await.0, StatusCode::FORBIDDEN);
+    dev.stdout.with(" no_such_tool_whose_name_is_long a-run-with-a-long-name ");
+
     let (status, held) = agent.decide("send_email", external_mail(), "call-3").await;
     assert_eq!((status, &held["approval"]["state"]), (StatusCode::ACCEPTED, &json!("pending")));
     let (status, _) = agent.claim(&held, external_mail(), "claim-1").await;
