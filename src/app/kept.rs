@@ -46,6 +46,13 @@ impl KeptCall {
     }
 }
 
+impl KeptCall {
+    /// Whether people can still be shown what would run.
+    pub(super) const fn is_whole(&self) -> bool {
+        matches!((&self.input, &self.review), (Kept::Held(_), Kept::Held(_)))
+    }
+}
+
 impl<T> Kept<T> {
     /// The thing itself.
     pub(super) fn held(self) -> Option<T> {

@@ -11,7 +11,7 @@ use super::{
     sessions::{InboxLinks, LinkUse, NewSession, OpenedSession},
 };
 use crate::domain::{
-    approval::requirement::Requirement,
+    approval::{requirement::Requirement, state::State},
     audit::entry::{Actor, Entry, EventKind},
     identity::ReviewerName,
     ids::ApprovalId,
@@ -146,6 +146,11 @@ impl App {
                 }
                 SessionScope::Approval(id) => {
                     let Some(approval) = tx.approval(id).await? else { return Ok(FollowedLink::Nothing) };
+                    let (approval, _) = approval.at(now);
+                    // Once it is decided, whoever finds the message has nothing to do with it any more.
+                    if !matches!(approval.state, State::Pending { .. }) {
+                        return Ok(FollowedLink::Nothing);
+                    }
                     if !self.links_open(&approval.requirement) {
                         return Ok(FollowedLink::TakesSignIn(id));
                     }

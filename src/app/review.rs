@@ -283,7 +283,8 @@ impl App {
         if decision.args_hash != approval.args_hash {
             return Err(Error::StaleArgs { current: approval.args_hash });
         }
-        if let Some(cause) = self.kept_call(&approval).await?.exchanged() {
+        let kept = self.kept_call(&approval).await?;
+        if let Some(cause) = kept.exchanged() {
             return Ok(Taken::Exchanged(cause, approval));
         }
         let review_hash = approval.review.map(|review| review.hash.to_string());
@@ -293,6 +294,9 @@ impl App {
         let (approval, counted, told) = if decision.approve {
             self.may_approve(reviewer, &approval, &self.requesters(&self.policy(), run), now)?;
             self.may_approve_here(tx, reviewer, &approval.requirement, now).await?;
+            if !kept.is_whole() {
+                return Err(Error::NotEligible("what would run was erased, so nobody can see it any more".to_owned()));
+            }
             let id = approval.id;
             let vote = Vote { reviewer: reviewer.name.clone(), groups: reviewer.groups.clone(), at: now };
             let confirms = approval.requirement.double_confirm;

@@ -6,24 +6,29 @@
 
 use std::{sync::Arc, time::Duration};
 
+use self::fetched::Fetched;
+use crate::{
+    app::ports::sign_in::{IssuerClient, IssuerRequest},
+    domain::time::Timestamp,
+};
 use jsonwebtoken::{
     Algorithm, DecodingKey, Validation,
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::sync::Mutex;
 
-use crate::{
-    app::ports::sign_in::{IssuerClient, IssuerRequest},
-    domain::time::Timestamp,
-};
+mod fetched;
 
 /// For how long what an issuer says of itself is taken to be so.
 const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// How long after keys were fetched they are fetched again, at the earliest, because of one that is not known.
 const FETCH_EVERY: Duration = Duration::from_secs(30);
+
+/// How long after an attempt that failed there is no other: whoever sends tokens must not decide how often an issuer that is
+/// down is asked.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// How far the clocks of an issuer and of this machine may be apart.
 pub(super) const LEEWAY: i64 = 30;
@@ -63,8 +68,8 @@ pub struct Issuer {
     jwks_url: Option<String>,
     insecure: Schemes,
     client: Arc<dyn IssuerClient>,
-    discovered: Mutex<Option<(Arc<Discovered>, Timestamp)>>,
-    keys: Mutex<Option<(Arc<Vec<Jwk>>, Timestamp)>>,
+    discovered: Fetched<Discovered>,
+    keys: Fetched<Vec<Jwk>>,
 }
 
 /// Over what an issuer may be asked.
@@ -126,7 +131,7 @@ impl Times {
 impl Issuer {
     /// The issuer of this name, which is its address. Without `jwks_url` it says itself where its keys are.
     pub fn new(name: String, jwks_url: Option<String>, insecure: Schemes, client: Arc<dyn IssuerClient>) -> Self {
-        Self { name, jwks_url, insecure, client, discovered: Mutex::default(), keys: Mutex::default() }
+        Self { name, jwks_url, insecure, client, discovered: Fetched::default(), keys: Fetched::default() }
     }
 
     /// Its name, as tokens say it.
@@ -140,20 +145,16 @@ impl Issuer {
 
     /// What it says of itself, asked for at most once an hour.
     pub(super) async fn discovered(&self, now: Timestamp) -> Result<Arc<Discovered>, IssuerFault> {
-        let mut known = self.discovered.lock().await;
-        if let Some((discovered, at)) = known.as_ref()
-            && now < at.plus(KNOWN_FOR)
-        {
-            return Ok(Arc::clone(discovered));
-        }
+        self.discovered.within(KNOWN_FOR, now, || self.discover()).await
+    }
+
+    async fn discover(&self) -> Result<Discovered, IssuerFault> {
         let address = format!("{}/.well-known/openid-configuration", self.name.trim_end_matches('/'));
         let discovered: Discovered = self.fetch(&address).await?;
         // Section 4.3: another name would be another issuer's document.
         if discovered.issuer != self.name {
             return Err(IssuerFault::Unavailable("its discovery document names another issuer".to_owned()));
         }
-        let discovered = Arc::new(discovered);
-        *known = Some((Arc::clone(&discovered), now));
         Ok(discovered)
     }
 
@@ -187,33 +188,31 @@ impl Issuer {
 
     /// The one key that a token with this header was signed with.
     async fn key(&self, kid: Option<&str>, algorithm: Algorithm, now: Timestamp) -> Result<Jwk, IssuerFault> {
-        let mut known = self.keys.lock().await;
-        if let Some((keys, at)) = known.as_ref() {
-            if now < at.plus(KNOWN_FOR)
-                && let Some(key) = one_key(keys, kid, algorithm)
-            {
-                return Ok(key.clone());
-            }
-            if now < at.plus(FETCH_EVERY) {
-                return Err(IssuerFault::Refused("it is signed with a key the issuer does not publish"));
-            }
+        const UNKNOWN: IssuerFault = IssuerFault::Refused("it is signed with a key the issuer does not publish");
+        // Nobody is asked for what no key could be for.
+        if matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) {
+            return Err(UNKNOWN);
         }
-        let address = match &self.jwks_url {
-            Some(address) => address.clone(),
-            None => self.discovered(now).await?.jwks_uri.clone(),
-        };
+        let known = self.keys.within(KNOWN_FOR, now, || self.published_keys(now)).await?;
+        if let Some(key) = one_key(&known, kid, algorithm) {
+            return Ok(key.clone());
+        }
+        let newer = self.keys.within(FETCH_EVERY, now, || self.published_keys(now)).await?;
+        one_key(&newer, kid, algorithm).cloned().ok_or(UNKNOWN)
+    }
+
+    async fn published_keys(&self, now: Timestamp) -> Result<Vec<Jwk>, IssuerFault> {
         /// Keys of a kind that nobody here knows may be among them.
         #[derive(Deserialize)]
         struct KeySet {
             keys: Vec<Value>,
         }
+        let address = match &self.jwks_url {
+            Some(address) => address.clone(),
+            None => self.discovered(now).await?.jwks_uri.clone(),
+        };
         let set: KeySet = self.fetch(&address).await?;
-        let keys: Vec<Jwk> = set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect();
-        let keys = Arc::new(keys);
-        *known = Some((Arc::clone(&keys), now));
-        one_key(&keys, kid, algorithm)
-            .cloned()
-            .ok_or(IssuerFault::Refused("it is signed with a key the issuer does not publish"))
+        Ok(set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect())
     }
 
     /// Fetches a document of the issuer.

@@ -69,9 +69,9 @@ pub(in crate::http) fn form_token(frame: &Frame) -> Markup {
 
 /// The first submit button of a form whose own button must not answer to Enter in a field: that presses the first one
 /// (HTML, implicit submission), and this one submits to a dialog, which there is none. One that is disabled would not
-/// do: Chromium passes it over.
+/// do, Chromium passes it over; nor one that is not rendered, which WebKit passes over: it is only out of sight.
 pub(super) fn no_enter() -> Markup {
-    html! { button.guard type="submit" formmethod="dialog" formnovalidate hidden { "Enter sends nothing" } }
+    html! { button.guard.sr type="submit" formmethod="dialog" formnovalidate tabindex="-1" aria-hidden="true" { "Enter sends nothing" } }
 }
 
 /// A page for somebody who is signed in.

@@ -546,3 +546,15 @@ async fn another_open_approval_of_the_very_same_is_named() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_was_erased_cannot_be_approved_any_more_and_can_be_denied() {
+    on_each_engine(|world| async move {
+        let (_, approval) = world.hold("send_email", email()).await;
+        world.storage.execute("delete from payloads").await.unwrap();
+        let refused = world.approve(&world.ana, &approval).await.unwrap_err();
+        assert!(matches!(&refused, Error::NotEligible(why) if why.contains("erased")), "{refused:?}");
+        world.deny(&world.ana, &approval, None).await.unwrap();
+    })
+    .await;
+}

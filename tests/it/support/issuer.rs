@@ -146,11 +146,11 @@ impl MadeUpIssuer {
 #[async_trait]
 impl IssuerClient for MadeUpIssuer {
     async fn send(&self, request: IssuerRequest) -> Result<IssuerAnswer, IssuerSilent> {
+        let path = Url::parse(&request.url).unwrap().path().to_owned();
+        self.0.requests.lock().unwrap().push(path.clone());
         if *self.0.down.lock().unwrap() {
             return Err(IssuerSilent("nobody answered".to_owned()));
         }
-        let path = Url::parse(&request.url).unwrap().path().to_owned();
-        self.0.requests.lock().unwrap().push(path.clone());
         let body = match path.as_str() {
             "/.well-known/openid-configuration" => self.0.discovery.lock().unwrap().clone(),
             "/jwks" => {

@@ -231,8 +231,13 @@ parameters = { type = "object", properties = { to = { type = "string" } } }
     assert!(page.contains("You cannot approve it here: it is your own agent that asks"), "{page}");
     let tried = decide(&ben, &page_of(&held), "approve", &[]).await;
     assert_eq!(tried.status, 403);
+    let id = held["id"].as_str().unwrap();
+    let (decision, args, hash) = (format!("decision.{id}"), format!("args.{id}"), field(&page, "args_hash"));
+    let many = [(decision.as_str(), "approve"), (args.as_str(), hash.as_str())];
+    assert_eq!(ben.send(&format!("/review/stacks/{id}/decisions"), &many).await.status, 409);
     let refused = service.logged(EventKind::RequestRefused).await;
-    assert_eq!(refused[0].entry.reason_code.as_deref(), Some("not_eligible"));
+    let why: Vec<_> = refused.iter().map(|refused| refused.entry.reason_code.as_deref()).collect();
+    assert_eq!(why, [Some("not_eligible"), Some("not_eligible")], "one by one and many at once");
 }
 
 #[tokio::test]

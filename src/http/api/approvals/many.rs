@@ -81,7 +81,7 @@ pub(super) async fn decide_approvals(
             Ok(Json(DecidedApprovals { items }))
         }
         Err(Error::InTheWay(in_the_way)) => {
-            for (id, error) in in_the_way.iter().filter(|(_, error)| matches!(error, Error::NotEligible(_))) {
+            for (id, error) in &in_the_way {
                 // What is answered is the whole list; that somebody tried is recorded for each.
                 let _ = reviewer_refused(&state, &reviewer.caller, Some(*id), error.clone()).await;
             }

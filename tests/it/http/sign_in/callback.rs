@@ -346,9 +346,12 @@ async fn a_provider_that_does_not_answer_signs_nobody_in() {
     service.clock.advance(SECOND);
     assert_eq!(browser.press(&page).await.status, 502);
     issuer.down(false);
+    assert_eq!(browser.press(&page).await.status, 502, "it is left alone for five seconds");
     issuer.discovery("issuer", json!("https://login.evil"));
+    service.clock.advance(5 * SECOND);
     assert_eq!(browser.press(&page).await.status, 502);
     issuer.discovery("issuer", json!(ISSUER));
+    service.clock.advance(5 * SECOND);
     issuer.discovery("token_endpoint", json!("http://login.test/token"));
     let address = issuer.sign_in(&begin(&service, &mut browser, "/login").await, "auth0|ana");
     assert_eq!(back(&mut browser, &address).await.status, 502, "a secret is sent over https");

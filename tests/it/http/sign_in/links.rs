@@ -105,6 +105,19 @@ async fn a_link_waits_as_long_as_its_approval() {
 }
 
 #[tokio::test]
+async fn a_link_opens_nothing_once_its_approval_is_decided() {
+    let service = Service::start().await;
+    let (id, path) = link_to_ana(&service, "call-1").await;
+    let seen = service.get("ana", &format!("/approvals/{id}")).await.json();
+    let deny = serde_json::json!({ "decision": "deny", "args_hash": seen["args_hash"] });
+    assert_eq!(service.post("ana", &format!("/approvals/{id}/decision"), &deny).await.status, 200);
+    let mut browser = Browser::new(&service, PUBLIC_URL);
+    let page = browser.get(&path).await;
+    service.clock.advance(SECOND);
+    assert_eq!(browser.press(&page).await.status, 410);
+}
+
+#[tokio::test]
 async fn a_page_of_a_link_tells_nothing_and_is_the_same_for_none() {
     let service = Service::start().await;
     let (_, path) = link_to_ana(&service, "call-1").await;
