@@ -39,6 +39,9 @@ const BATCH: u32 = 200;
 /// How long a destination that failed is left alone at most, while messages wait.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
+/// How much patience a destination is given that asks for some: with more, nobody would be told instead for as long.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(60 * 60);
+
 /// After how long of nothing but failures a destination is tried no more.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
@@ -177,6 +180,7 @@ impl App {
                     standing.not_before = now.plus(self.pace_of(to));
                 }
                 Delivery::Later { after, fault } => {
+                    let after = after.map(|after| after.min(LONGEST_PATIENCE));
                     let delay = |attempts| after.unwrap_or_default().max(jittered(back_off(attempts), jitter));
                     let failing_since = *standing.failing_since.get_or_insert(now);
                     if now.since(failing_since) > GIVEN_UP_AFTER {
@@ -194,6 +198,7 @@ impl App {
                     standing.not_before = now.plus(rest.min(LONGEST_REST).max(after.unwrap_or_default()));
                 }
                 Delivery::Refused { fault } => {
+                    standing.failing_since.get_or_insert(now);
                     for queued in &sending.queued {
                         self.record_failure(tx.as_mut(), queued, fault, None, began, now).await?;
                     }

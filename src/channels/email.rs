@@ -13,7 +13,10 @@ use lettre::{
 };
 
 use super::lines::{Lines, summary};
-use crate::app::ports::{Courier, Delivery, Dispatch, Recipient};
+use crate::{
+    app::ports::{Courier, Delivery, Dispatch, Recipient},
+    domain::notice::NoticeEvent,
+};
 
 /// How long the server may take for each answer; the whole attempt is bounded by the lease.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -63,7 +66,13 @@ impl EmailCourier {
             Dispatch::Card { id, event, recipient, card, .. } => {
                 let lines = Lines::of(*event, card);
                 let subject = format!("{} {}", card.approval.code, lines.heading);
-                (id, recipient, subject, text_of(&lines, link(recipient.as_ref(), &card.url)), Some(card.approval.id))
+                (
+                    id,
+                    recipient,
+                    subject,
+                    text_of(*event, &lines, link(recipient.as_ref(), &card.url)),
+                    Some(card.approval.id),
+                )
             }
             Dispatch::Digest { id, recipient, cards, inbox, .. } => {
                 let subject = format!("{} calls wait for a decision", cards.len());
@@ -96,7 +105,7 @@ fn link<'a>(recipient: Option<&'a Recipient>, url: &'a str) -> &'a str {
     recipient.and_then(|recipient| recipient.link.as_deref()).unwrap_or(url)
 }
 
-fn text_of(lines: &Lines, url: &str) -> String {
+fn text_of(event: NoticeEvent, lines: &Lines, url: &str) -> String {
     let mut text = format!("{}\n\n", lines.heading);
     for (name, value) in &lines.facts {
         let _ = writeln!(text, "{name}: {value}");
@@ -122,7 +131,8 @@ fn text_of(lines: &Lines, url: &str) -> String {
     if let Some(rationale) = lines.rationale.as_ref().filter(|rationale| rationale.len() <= MOST_SHOWN) {
         let _ = write!(text, "\nThe model says (unverified):\n  {rationale}\n");
     }
-    let _ = write!(text, "\nRead it and decide here:\n{url}\n\nOpening the link decides nothing.\n");
+    let lead = if event.asks() { "Read it and decide here" } else { "It is kept here" };
+    let _ = write!(text, "\n{lead}:\n{url}\n\nOpening the link decides nothing.\n");
     text
 }
 

@@ -86,7 +86,8 @@ pub fn message(dispatch: &Dispatch) -> Option<Value> {
                 body.push(label("The model says (unverified)"));
                 body.push(plain(&rationale));
             }
-            (body, "Review and decide", card.url.as_str())
+            let open = if event.asks() { "Review and decide" } else { "Open it" };
+            (body, open, card.url.as_str())
         }
         Dispatch::Digest { cards, inbox, .. } => {
             let mut body = vec![heading(&format!("{} calls wait for a decision", cards.len()))];

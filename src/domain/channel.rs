@@ -285,7 +285,7 @@ impl Channel {
         let to = Destination::Channel(self.name.clone());
         let announcement = |recipient| Announcement { to: to.clone(), recipient, event, not_before: at };
         if self.kind == ChannelKind::Email {
-            recipients(self, groups, people).into_iter().map(|name| announcement(Some(name))).collect()
+            recipients(self, groups, people, at).into_iter().map(|name| announcement(Some(name))).collect()
         } else {
             vec![announcement(None)]
         }
@@ -302,7 +302,12 @@ fn asked(approval: &Approval, now: Timestamp) -> Option<BTreeSet<&str>> {
 }
 
 /// The people whom a channel writes to: those of the groups asked for, as far as the channel is for them.
-fn recipients(channel: &Channel, groups: Option<&BTreeSet<&str>>, people: &ReviewerDirectory) -> Vec<ReviewerName> {
+fn recipients(
+    channel: &Channel,
+    groups: Option<&BTreeSet<&str>>,
+    people: &ReviewerDirectory,
+    at: Timestamp,
+) -> Vec<ReviewerName> {
     let concerned = |group: &GroupName| {
         groups.is_none_or(|groups| groups.contains(group.as_str()))
             && (channel.groups.is_empty() || channel.groups.contains(group))
@@ -311,6 +316,7 @@ fn recipients(channel: &Channel, groups: Option<&BTreeSet<&str>>, people: &Revie
         None if channel.groups.is_empty() => true,
         None | Some(_) => groups_of.iter().any(concerned),
     };
-    let reachable = people.iter().filter(|person| person.email.is_some());
+    let reachable =
+        people.iter().filter(|person| person.email.is_some() || people.reached_at(person, at).email.is_some());
     reachable.filter(|person| is_asked(&person.groups)).map(|person| person.name.clone()).collect()
 }

@@ -9,7 +9,10 @@ use super::super::{
     ports::{Card, Dispatch, Recipient},
 };
 use crate::domain::{
-    approval::state::{Approval, StateName},
+    approval::{
+        state::{Approval, StateName},
+        vote::Vote,
+    },
     channel::{Channel, Destination},
     identity::ReviewerName,
     ids::{ApprovalId, NoticeId},
@@ -104,11 +107,14 @@ impl App {
         let (mut moot, mut quiet) = (Vec::new(), Vec::new());
         let mut asked: Vec<(QueuedNotice, Approval)> = Vec::new();
         let quiet_until = channel.quiet.as_ref().and_then(|quiet| quiet.end_at(now));
+        let reached = recipient.as_ref().and_then(|name| self.recipient(name, now)).map(|reached| reached.name);
+        let is_theirs = |vote: &Vote| [&recipient, &reached].contains(&&Some(vote.reviewer.clone()));
         for queued in queued.into_iter().filter(asking) {
             let Topic::Approval(id) = queued.notice.topic else { continue };
             let approval = self.store.approval(id).await?.map(|approval| approval.at(now).0);
             match approval.filter(|approval| approval.state.name() == StateName::Pending) {
                 None => moot.push(queued.notice.id),
+                Some(approval) if approval.votes().iter().any(is_theirs) => moot.push(queued.notice.id),
                 // Whoever has not been asked yet is not reminded.
                 Some(_) if asked.iter().any(|(_, approval)| approval.id == id) => moot.push(queued.notice.id),
                 Some(approval) => match quiet_until.filter(|until| *until < approval.expires_at) {

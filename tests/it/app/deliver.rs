@@ -571,6 +571,52 @@ async fn mail_goes_to_each_person_asked_and_to_the_deputy_of_one_who_is_away() {
 }
 
 #[tokio::test]
+async fn who_has_voted_is_not_reminded_and_the_others_are() {
+    let setup = Setup {
+        reviewers: vec![("ana", &["finance"]), ("bo", &["support-leads"])],
+        ..told([channel("mail", ChannelKind::Email)])
+    };
+    on_each_engine_with(setup, |world| async move {
+        let courier = Recorder::default();
+        let (_, approval) = world.hold("issue_refund", json!({ "order": "o", "amount": 6000 })).await;
+        deliver(&world, &to("mail"), &courier).await;
+        world.approve(&world.ana, &approval).await.unwrap();
+        world.clock.advance(approval.expires_at.since(approval.created_at) / 2);
+        deliver(&world, &to("mail"), &courier).await;
+        assert_eq!(courier.events()[2..], ["approval.reminder pending to bo@acme.example"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_gets_more_than_an_hour_of_patience() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        let patient = Delivery::Later { after: Some(24 * 60 * MINUTE), fault: "answered 429".to_owned() };
+        let courier = Recorder::answering([patient]);
+        deliver(&world, &to("hook"), &courier).await;
+        world.clock.advance(60 * MINUTE);
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_destination_that_refuses_is_seen_to_fail() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        let courier = Recorder::answering([Delivery::Refused { fault: "answered invalid_auth".to_owned() }]);
+        deliver(&world, &to("hook"), &courier).await;
+        let views = world.app.destinations().await.unwrap();
+        assert_eq!((views[0].dead, views[0].failing_since), (1, Some(START)));
+        hold(&world).await;
+        deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(world.app.destinations().await.unwrap()[0].failing_since, None);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_stack_is_told_once_that_its_run_may_go_on() {
     on_each_engine_with(called_back(), |world| async move {
         let back = Destination::Callback(AgentId::parse("billing-bot").unwrap());
