@@ -230,6 +230,13 @@ pub(super) async fn reviewer_refused(
     }
 }
 
+/// Records what [`reviewer_refused`] does, for each of many decisions of which none was taken; the answer is the whole list.
+pub(super) async fn record_in_the_way(state: &HttpState, caller: &Caller, in_the_way: &[(ApprovalId, Error)]) {
+    for (id, error) in in_the_way {
+        let _ = reviewer_refused(state, caller, Some(*id), error.clone()).await;
+    }
+}
+
 /// What is known of the request so far.
 pub(super) fn scope(parts: &Parts) -> Result<&Arc<RequestScope>, Refusal> {
     parts.extensions.get().ok_or_else(|| Problem::internal().into())

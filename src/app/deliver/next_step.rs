@@ -3,22 +3,24 @@
 
 use serde_json::Value;
 
-use super::super::{
-    App,
-    error::Error,
-    ports::{Card, Dispatch, Recipient},
-};
-use crate::domain::{
-    approval::{
-        state::{Approval, StateName},
-        vote::Vote,
+use crate::{
+    app::{
+        App,
+        error::Error,
+        ports::{Card, Dispatch, Recipient},
     },
-    channel::{Channel, Destination},
-    identity::ReviewerName,
-    ids::{ApprovalId, NoticeId},
-    notice::{Notice, NoticeEvent, QueuedNotice, Topic, approval_url},
-    run::{RunKey, RunStatus},
-    time::Timestamp,
+    domain::{
+        approval::{
+            state::{Approval, StateName},
+            vote::Vote,
+        },
+        channel::{Channel, Destination},
+        identity::ReviewerName,
+        ids::{ApprovalId, NoticeId},
+        notice::{Notice, NoticeEvent, QueuedNotice, Topic, approval_url},
+        run::{RunKey, RunStatus},
+        time::Timestamp,
+    },
 };
 
 /// From how many messages on that ask for a decision people get one for all of them.
@@ -107,8 +109,9 @@ impl App {
         let (mut moot, mut quiet) = (Vec::new(), Vec::new());
         let mut asked: Vec<(QueuedNotice, Approval)> = Vec::new();
         let quiet_until = channel.quiet.as_ref().and_then(|quiet| quiet.end_at(now));
-        let reached = recipient.as_ref().and_then(|name| self.recipient(name, now)).map(|reached| reached.name);
-        let is_theirs = |vote: &Vote| [&recipient, &reached].contains(&&Some(vote.reviewer.clone()));
+        let to = recipient.as_ref().and_then(|name| self.recipient(name, now));
+        let names = recipient.iter().chain(to.as_ref().map(|to| &to.name));
+        let is_theirs = |vote: &Vote| names.clone().any(|name| *name == vote.reviewer);
         for queued in queued.into_iter().filter(asking) {
             let Topic::Approval(id) = queued.notice.topic else { continue };
             let approval = self.store.approval(id).await?.map(|approval| approval.at(now).0);
@@ -129,13 +132,9 @@ impl App {
         if let Some(until) = quiet_until.filter(|_| !quiet.is_empty()) {
             return Ok(Step::Postpone(quiet, until));
         }
-        let to = match &recipient {
-            Some(name) => match self.recipient(name, now) {
-                Some(recipient) => Some(recipient),
-                None => return Ok(Step::Moot(asked.into_iter().map(|(queued, _)| queued.notice.id).collect())),
-            },
-            None => None,
-        };
+        if recipient.is_some() && to.is_none() {
+            return Ok(Step::Moot(asked.into_iter().map(|(queued, _)| queued.notice.id).collect()));
+        }
         let most = if asked.len() < GATHERED { 1 } else { asked.len() };
         let (queued, approvals): (Vec<_>, Vec<_>) = asked.into_iter().take(most).unzip();
         let Some(first) = queued.first() else { return Ok(Step::Moot(Vec::new())) };
@@ -212,15 +211,12 @@ impl App {
             };
             return Ok(Step::Send(Box::new(Sending { queued: vec![last], dispatch, shows: shown })));
         }
-        let recipient = match &recipient {
-            Some(name) => match self.recipient(name, now) {
-                Some(recipient) => Some(recipient),
-                None => return Ok(Step::Moot(all)),
-            },
-            None => None,
-        };
+        let reached = recipient.as_ref().and_then(|name| self.recipient(name, now));
+        if recipient.is_some() && reached.is_none() {
+            return Ok(Step::Moot(all));
+        }
         let card = Box::new(self.card(approval, now).await?);
-        let dispatch = Dispatch::Card { id: notice, event, recipient, card, posted };
+        let dispatch = Dispatch::Card { id: notice, event, recipient: reached, card, posted };
         Ok(Step::Send(Box::new(Sending { queued: vec![last], dispatch, shows: Vec::new() })))
     }
 

@@ -34,7 +34,7 @@ use crate::{
         review::alike::{How, Line, Stack, Unlike, Waiting, stacks},
         time::Timestamp,
     },
-    http::{extract::reviewer_refused, sign_in::page::see_other, state::HttpState},
+    http::{extract::record_in_the_way, sign_in::page::see_other, state::HttpState},
 };
 
 /// The routes.
@@ -115,10 +115,7 @@ async fn decide_many(desk: &Desk, together: Together, form: &[(String, String)])
                 }));
             }
             Err(Error::InTheWay(in_the_way)) => {
-                for (id, error) in &in_the_way {
-                    // That somebody tried what is not for him to do is recorded.
-                    let _ = reviewer_refused(&desk.state, &reviewer.caller, Some(*id), error.clone()).await;
-                }
+                record_in_the_way(&desk.state, &reviewer.caller, &in_the_way).await;
                 let why = "something stands in the way of the decisions marked below, so none was taken".to_owned();
                 (StatusCode::CONFLICT, why, in_the_way)
             }

@@ -12,7 +12,7 @@ use crate::{
     domain::{canon::json::ArgsHash, ids::ApprovalId},
     http::{
         error::{Authenticated, Bodied, Problem, ProblemDocument, Refusal},
-        extract::{Body, Reviewer, reviewer_refused, sentence},
+        extract::{Body, Reviewer, record_in_the_way, sentence},
         state::HttpState,
     },
 };
@@ -81,10 +81,7 @@ pub(super) async fn decide_approvals(
             Ok(Json(DecidedApprovals { items }))
         }
         Err(Error::InTheWay(in_the_way)) => {
-            for (id, error) in &in_the_way {
-                // What is answered is the whole list; that somebody tried is recorded for each.
-                let _ = reviewer_refused(&state, &reviewer.caller, Some(*id), error.clone()).await;
-            }
+            record_in_the_way(&state, &reviewer.caller, &in_the_way).await;
             Err(Error::InTheWay(in_the_way).into())
         }
         Err(error) => Err(error.into()),
