@@ -24,6 +24,7 @@ use crate::domain::{
 };
 
 mod next_step;
+mod pass_on;
 
 use next_step::{Sending, Step};
 
@@ -36,7 +37,8 @@ const ATTEMPT: Duration = Duration::from_secs(12);
 /// How many messages of one destination are looked at together.
 const BATCH: u32 = 200;
 
-/// How long a destination that failed is left alone at most, while messages wait.
+/// How long a destination that failed is left alone, while messages wait: as long as it has failed already, within this.
+const SHORTEST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// How much patience a destination is given that asks for some: with more, nobody would be told instead for as long.
@@ -44,6 +46,14 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 /// After how long of nothing but failures a destination is tried no more.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+
+/// How far apart two failures may be and still be one time of failing: two messages refused a week apart say nothing
+/// about the days between.
+const FAILURES_APART: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// For how long nobody may have served a destination before what waits there is given up. An instance that was started
+/// before a channel was added does not know it, and leaves it to those that do.
+const UNSERVED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// How long it is remembered what was delivered, and where it can be changed: longer than any approval lives.
 const REMEMBERED: Duration = Duration::from_secs(60 * 24 * 60 * 60);
@@ -65,7 +75,7 @@ impl App {
     ///
     /// # Errors
     /// As the store's; what was sent and not recorded is sent again.
-    pub async fn deliver_to(&self, to: &Destination, courier: Option<&dyn Courier>) -> Result<usize, Error> {
+    pub async fn deliver_to(&self, to: &Destination, courier: &dyn Courier) -> Result<usize, Error> {
         let lease = self.uuid(self.now())?.to_string();
         let mut arrived = 0;
         while let Some(standing) = self.lease_destination(to, &lease).await? {
@@ -87,10 +97,9 @@ impl App {
                     self.release_destination(to, &lease, &standing, &queued).await?;
                 }
                 Step::Send(sending) => {
-                    let delivery = match (courier, &standing.disabled) {
-                        (None, _) => Delivery::Refused { fault: "it is not configured any more".to_owned() },
-                        (Some(_), Some((_, why))) => Delivery::Refused { fault: why.clone() },
-                        (Some(courier), None) => attempt(courier, &sending.dispatch).await,
+                    let delivery = match &standing.disabled {
+                        Some((_, why)) => Delivery::Refused { fault: why.clone() },
+                        None => attempt(courier, &sending.dispatch).await,
                     };
                     arrived += usize::from(matches!(delivery, Delivery::Done { .. }));
                     self.record_delivery(to, &lease, standing, *sending, delivery, now).await?;
@@ -98,6 +107,35 @@ impl App {
             }
         }
         Ok(arrived)
+    }
+
+    /// Gives up what has waited for long at destinations that are not among those served here, and that nobody else has
+    /// served meanwhile: channels that were taken out of the settings. Returns how many messages.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn give_up_unserved(&self, served: &Couriers) -> Result<usize, Error> {
+        let long_ago = self.now().minus(UNSERVED_AFTER);
+        let mut given_up = 0;
+        for to in self.store.due_destinations(long_ago).await?.into_iter().filter(|to| !served.contains_key(to)) {
+            let lease = self.uuid(self.now())?.to_string();
+            let Some(standing) = self.lease_destination(&to, &lease).await? else { continue };
+            let unserved = standing.tried_at.is_none_or(|tried_at| tried_at <= long_ago);
+            let abandoned = if unserved { self.store.waiting_notices(&to, long_ago, BATCH).await? } else { Vec::new() };
+            retrying(|| async {
+                let now = self.now();
+                let mut tx = self.store.begin().await?;
+                for queued in &abandoned {
+                    let fault = "it is not configured any more";
+                    self.record_failure(tx.as_mut(), queued, fault, None, now, now).await?;
+                }
+                tx.release_destination(&to, &lease, &standing).await?;
+                Ok(tx.commit().await?)
+            })
+            .await?;
+            given_up += abandoned.len();
+        }
+        Ok(given_up)
     }
 
     /// Forgets what was delivered long ago.
@@ -177,28 +215,30 @@ impl App {
                     tx.finish_notices(&ids, NoticeEnding::Delivered, now).await?;
                     self.record_posting(tx.as_mut(), to, &sending.shows, place.as_deref(), now).await?;
                     standing.failing_since = None;
+                    standing.tried_at = Some(now);
                     standing.not_before = now.plus(self.pace_of(to));
                 }
                 Delivery::Later { after, fault } => {
                     let after = after.map(|after| after.min(LONGEST_PATIENCE));
                     let delay = |attempts| after.unwrap_or_default().max(jittered(back_off(attempts), jitter));
-                    let failing_since = *standing.failing_since.get_or_insert(now);
-                    if now.since(failing_since) > GIVEN_UP_AFTER {
+                    let failing_for = now.since(failing_since(&mut standing, now));
+                    if failing_for > GIVEN_UP_AFTER {
                         self.disable(tx.as_mut(), &mut standing, to, fault, now);
                     }
-                    let mut rest = Duration::ZERO;
                     for queued in &sending.queued {
                         let attempts = queued.attempts.saturating_add(1);
                         let next = now.plus(delay(attempts));
-                        rest = rest.max(delay(attempts));
                         let last = attempts >= MOST_ATTEMPTS || standing.disabled.is_some();
                         self.record_failure(tx.as_mut(), queued, fault, (!last).then_some(next), began, now).await?;
                     }
                     // The others that wait are not tried one by one at somebody who does not answer.
-                    standing.not_before = now.plus(rest.min(LONGEST_REST).max(after.unwrap_or_default()));
+                    let rest = jittered(failing_for.clamp(SHORTEST_REST, LONGEST_REST), jitter);
+                    standing.not_before = now.plus(rest.max(after.unwrap_or_default()));
                 }
                 Delivery::Refused { fault } => {
-                    standing.failing_since.get_or_insert(now);
+                    if standing.disabled.is_none() {
+                        failing_since(&mut standing, now);
+                    }
                     for queued in &sending.queued {
                         self.record_failure(tx.as_mut(), queued, fault, None, began, now).await?;
                     }
@@ -258,7 +298,6 @@ impl App {
         began: Timestamp,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let told_next = queued.attempts >= FALLBACK_AFTER;
         let mut queued = queued.clone();
         queued.attempts = queued.attempts.saturating_add(1);
         let millis = u64::try_from(now.since(began).as_millis()).unwrap_or(u64::MAX);
@@ -277,29 +316,13 @@ impl App {
             entry.reason = Some(fault.to_owned());
             tx.append(about_notice(&queued.notice, entry));
         }
-        if !told_next && (next.is_none() || queued.attempts >= FALLBACK_AFTER) {
-            self.tell_next(tx, &queued.notice, now).await?;
+        if next.is_some() && queued.attempts < FALLBACK_AFTER {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Tells the fallback of a channel what it could not be told.
-    async fn tell_next(&self, tx: &mut dyn Tx, notice: &Notice, now: Timestamp) -> Result<(), Error> {
-        let (Destination::Channel(channel), Topic::Approval(id)) = (&notice.to, &notice.topic) else { return Ok(()) };
-        let Some(approval) = self.store.approval(*id).await? else { return Ok(()) };
-        let mut notices = Vec::new();
-        for told in self.channels.instead_of(channel, notice.event, &approval, &self.reviewers, now) {
-            notices.push(Notice {
-                id: NoticeId::from_uuid(self.uuid(now)?),
-                to: told.to,
-                recipient: told.recipient,
-                event: told.event,
-                not_before: now,
-                instead_of: Some(notice.id),
-                ..notice.clone()
-            });
+        match self.approval_of(&queued.notice, now).await? {
+            Some(approval) => self.pass_on(tx, &queued.notice, &approval, now).await,
+            None => Ok(()),
         }
-        if notices.is_empty() { Ok(()) } else { Ok(tx.enqueue(&notices).await?) }
     }
 
     fn disable(
@@ -349,6 +372,15 @@ fn about_notice(notice: &Notice, mut entry: Entry) -> Entry {
         Topic::Run(run) => entry.run = Some(run.run.clone()),
     }
     entry
+}
+
+/// Notes that something was tried in vain. Returns since when nothing has arrived.
+fn failing_since(standing: &mut DestinationStanding, now: Timestamp) -> Timestamp {
+    let tried_before = standing.tried_at.replace(now);
+    let goes_on = tried_before.is_some_and(|before| now.since(before) <= FAILURES_APART);
+    let since = standing.failing_since.filter(|_| goes_on).unwrap_or(now);
+    standing.failing_since = Some(since);
+    since
 }
 
 /// One attempt, which does not outlast the lease.

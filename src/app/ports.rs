@@ -408,7 +408,9 @@ pub struct EntryFilter {
 pub struct DestinationStanding {
     /// Nothing is sent before this.
     pub not_before: Timestamp,
-    /// Since when nothing has arrived.
+    /// When something was last sent there, in vain or not.
+    pub tried_at: Option<Timestamp>,
+    /// Since when nothing has arrived, while something was tried at least once a day.
     pub failing_since: Option<Timestamp>,
     /// Since when nothing is tried any more, and why.
     pub disabled: Option<(Timestamp, String)>,
@@ -668,10 +670,21 @@ pub trait Store: Send + Sync {
     /// The destinations at which messages are due at `now`.
     async fn due_destinations(&self, now: Timestamp) -> Result<Vec<Destination>, StoreError>;
 
-    /// The messages that are due at a destination, the oldest first.
+    /// The messages that are due at a destination: those that ask for a decision first, then those that were tried less
+    /// often, then the oldest.
     async fn waiting_notices(
         &self,
         to: &Destination,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedNotice>, StoreError>;
+
+    /// The messages that ask for a decision, are due, and wait since `since` or longer at destinations that have failed
+    /// since `failing` or longer, and that were not passed on, the oldest first.
+    async fn notices_to_pass_on(
+        &self,
+        failing: Timestamp,
+        since: Timestamp,
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<QueuedNotice>, StoreError>;
@@ -923,7 +936,8 @@ pub trait Tx: Send {
     /// Stores a checkpoint; `false` when one of this size is stored already.
     async fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, StoreError>;
 
-    /// Writes messages into the outbox.
+    /// Writes messages into the outbox. One that stands in for another is left out when its channel is told the same
+    /// instead of somebody else already.
     async fn enqueue(&mut self, notices: &[Notice]) -> Result<(), StoreError>;
 
     /// Takes a destination for the holder of `lease` until `until`, when nobody else has it at `now` and nothing asks for
@@ -958,11 +972,17 @@ pub trait Tx: Send {
     /// Keeps what became of a message that was tried in vain.
     async fn update_notice(&mut self, queued: &QueuedNotice) -> Result<(), StoreError>;
 
+    /// Marks that the next channel is told instead, or that there is none; `false` when it was marked before.
+    async fn pass_on_notice(&mut self, id: NoticeId) -> Result<bool, StoreError>;
+
+    /// Where an approval is shown, and who is told of it instead of others.
+    async fn told_of(&mut self, approval: ApprovalId) -> Result<Vec<(Destination, Option<ReviewerName>)>, StoreError>;
+
     /// Lets a message that was given up be tried again; `false` when it was not given up.
     async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Forgets messages that arrived or were moot before this, and where they were posted; how many messages. Those that
-    /// were given up stay.
+    /// Forgets messages that arrived, were moot or were given up before this, and where they were posted; how many
+    /// messages.
     async fn forget_notices(&mut self, before: Timestamp) -> Result<u64, StoreError>;
 
     /// Keeps where an approval was posted, in place of where it was before.

@@ -16,7 +16,8 @@ use crate::domain::{
 };
 
 impl App {
-    /// Writes the messages about `event`, and tells every instance that the approval changed.
+    /// Writes the messages about `event`, and tells every instance that the approval changed. What became of it is told
+    /// wherever it is shown, be it to others than those it asks for.
     pub(super) async fn tell(
         &self,
         tx: &mut dyn Tx,
@@ -25,7 +26,15 @@ impl App {
         now: Timestamp,
     ) -> Result<(), Error> {
         tx.announce(Change::Approval(approval.id));
-        let announcements = self.channels.announcements(event, approval, &self.reviewers, now);
+        let mut announcements = self.channels.announcements(event, approval, &self.reviewers, now);
+        if !event.asks() && !self.channels.is_empty() {
+            for (to, recipient) in tx.told_of(approval.id).await? {
+                let told = announcements.iter().any(|told| told.to == to && told.recipient == recipient);
+                if !told && self.channels.hears(&to, event) {
+                    announcements.push(Announcement { to, recipient, event, not_before: now });
+                }
+            }
+        }
         let data = about_approval(approval, &self.settings.public_url);
         let mut notices = Vec::with_capacity(announcements.len());
         for Announcement { to, recipient, event, not_before } in announcements {
@@ -36,7 +45,7 @@ impl App {
                 event,
                 topic: Topic::Approval(approval.id),
                 data: data.clone(),
-                at: now,
+                at: not_before,
                 not_before,
                 instead_of: None,
             });

@@ -188,9 +188,17 @@ impl Channels {
         self.by_name.get(name)
     }
 
-    /// Every channel, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Channel> {
-        self.by_name.values()
+    /// Whether there is no channel to reviewers.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Whether there is such a channel to reviewers, and it tells of this.
+    pub fn hears(&self, to: &Destination, event: NoticeEvent) -> bool {
+        match to {
+            Destination::Channel(name) => self.get(name).is_some_and(|channel| channel.kind.hears(event)),
+            Destination::Callback(_) => false,
+        }
     }
 
     /// Everywhere that messages may go.
@@ -254,13 +262,23 @@ impl Channels {
     ) -> Vec<Announcement> {
         let fallback = self.get(channel).and_then(|channel| self.get(channel.fallback.as_ref()?));
         let Some(fallback) = fallback else { return Vec::new() };
-        let to = Destination::Channel(fallback.name.clone());
-        if self.announcements(event, approval, people, now).iter().any(|told| told.to == to) {
+        let asked = asked(approval, now);
+        // Whoever was asked at first is not told of an escalation.
+        let concerned = if event == NoticeEvent::Escalated {
+            Some(approval.requirement.escalated(approval.created_at, now).collect())
+        } else {
+            asked.clone()
+        };
+        if !fallback.announcements(event, concerned.as_ref(), people, now).is_empty() {
             return Vec::new();
         }
         // Its own groups are for what it is told of at other times.
         let everything = Channel { groups: BTreeSet::new(), ..fallback.clone() };
-        everything.announcements(event, asked(approval, now).as_ref(), people, now)
+        let event = match (fallback.kind, event) {
+            (ChannelKind::Webhook, NoticeEvent::Escalated) => NoticeEvent::Requested,
+            (_, event) => event,
+        };
+        everything.announcements(event, asked.as_ref(), people, now)
     }
 }
 

@@ -133,7 +133,7 @@ pub struct Notice {
     pub topic: Topic,
     /// What a machine is told.
     pub data: Value,
-    /// When it happened.
+    /// When it happens: for a reminder or an escalation, when it is time for it.
     pub at: Timestamp,
     /// Not to be sent before this.
     pub not_before: Timestamp,
@@ -157,6 +157,8 @@ pub struct FailedAttempt {
 pub struct QueuedNotice {
     /// The message.
     pub notice: Notice,
+    /// Whether the channel that is to be told instead was told, or there is none.
+    pub passed_on: bool,
     /// How many attempts there were.
     pub attempts: u32,
     /// The last of those that failed.
@@ -165,8 +167,8 @@ pub struct QueuedNotice {
     pub dead_since: Option<Timestamp>,
 }
 
-/// After how many failed attempts the next channel is told as well: by then some fifty seconds have gone by, and a
-/// reviewer who could have decided knows nothing yet.
+/// After how many failed attempts the next channel is told as well, though others arrive: by then some fifty seconds
+/// have gone by, and a reviewer who could have decided knows nothing yet.
 pub const FALLBACK_AFTER: u32 = 5;
 
 /// After how many failed attempts nobody tries again: close to five hours.

@@ -317,6 +317,16 @@ impl Store for PostgresStore {
         outbox::waiting(&self.readers, to, now, limit).await
     }
 
+    async fn notices_to_pass_on(
+        &self,
+        failing: Timestamp,
+        since: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedNotice>, StoreError> {
+        outbox::to_pass_on(&self.readers, failing, since, now, limit).await
+    }
+
     async fn dead_notices(&self, before: Option<NoticeId>, limit: u32) -> Result<Vec<QueuedNotice>, StoreError> {
         outbox::dead(&self.readers, before, limit).await
     }

@@ -581,6 +581,7 @@ pub(super) struct NoticeRow {
     at: i64,
     not_before: i64,
     instead_of: Option<String>,
+    passed_on: bool,
     attempts: i32,
     failed: String,
     dead_since: Option<i64>,
@@ -606,6 +607,7 @@ impl NoticeRow {
         };
         Ok(QueuedNotice {
             notice,
+            passed_on: self.passed_on,
             attempts: u32::try_from(self.attempts).map_err(|_| unreadable("message"))?,
             failed: from_json(&self.failed, "message")?,
             dead_since: self.dead_since.map(Timestamp::from_micros),
@@ -615,6 +617,13 @@ impl NoticeRow {
 
 pub(super) fn destination(text: &str) -> Result<Destination, StoreError> {
     text.parse().map_err(|_| unreadable("destination"))
+}
+
+/// Whom a channel was told by, and who there.
+pub(super) fn told(
+    (to, recipient): (String, Option<String>),
+) -> Result<(Destination, Option<ReviewerName>), StoreError> {
+    Ok((destination(&to)?, recipient.as_deref().map(name).transpose()?))
 }
 
 pub(super) fn notice_data(text: &str) -> Result<Value, StoreError> {
@@ -632,6 +641,7 @@ pub(super) fn outbox_count((to, waiting, later, dead): (String, i64, i64, i64)) 
 pub(super) struct StandingRow {
     name: String,
     not_before: i64,
+    tried_at: Option<i64>,
     failing_since: Option<i64>,
     disabled_at: Option<i64>,
     disabled_why: Option<String>,
@@ -642,6 +652,7 @@ impl StandingRow {
         let disabled = self.disabled_at.map(Timestamp::from_micros);
         let standing = DestinationStanding {
             not_before: Timestamp::from_micros(self.not_before),
+            tried_at: self.tried_at.map(Timestamp::from_micros),
             failing_since: self.failing_since.map(Timestamp::from_micros),
             disabled: disabled.map(|at| (at, self.disabled_why.unwrap_or_default())),
         };

@@ -22,6 +22,9 @@ use crate::{
 /// Every how many rounds what was delivered long ago is forgotten: about once an hour.
 const FORGETS_EVERY: u32 = 3_600;
 
+/// Every how many rounds what nobody serves is looked for: about once a minute.
+const GIVES_UP_EVERY: u32 = 60;
+
 /// The delivery of messages.
 pub struct Outbox {
     app: Arc<App>,
@@ -83,17 +86,24 @@ impl Work for Outbox {
     }
 
     async fn round(&self) -> Result<(), RoundFailed> {
-        if self.rounds.fetch_add(1, Ordering::Relaxed).is_multiple_of(FORGETS_EVERY) {
-            self.app.forget_delivered().await.map_err(|error| RoundFailed(error.to_string()))?;
+        let failed = |error: Error| RoundFailed(error.to_string());
+        let round = self.rounds.fetch_add(1, Ordering::Relaxed);
+        if round.is_multiple_of(FORGETS_EVERY) {
+            self.app.forget_delivered().await.map_err(failed)?;
         }
-        let due = self.app.due_destinations().await.map_err(|error| RoundFailed(error.to_string()))?;
+        if round.is_multiple_of(GIVES_UP_EVERY) {
+            self.app.give_up_unserved(&self.couriers).await.map_err(failed)?;
+        }
+        self.app.pass_on_waiting().await.map_err(failed)?;
+        let due = self.app.due_destinations().await.map_err(failed)?;
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = serving.reap();
         for to in due {
+            let Some(courier) = self.couriers.get(&to).cloned() else { continue };
             if serving.destinations.insert(to.clone()) {
-                let (app, courier) = (Arc::clone(&self.app), self.couriers.get(&to).cloned());
+                let app = Arc::clone(&self.app);
                 serving.tasks.spawn(async move {
-                    let served = app.deliver_to(&to, courier.as_deref()).await;
+                    let served = app.deliver_to(&to, courier.as_ref()).await;
                     (to, served)
                 });
             }

@@ -45,7 +45,7 @@ pub(super) struct Sending {
 }
 
 impl App {
-    /// What is to be done next, where `first` is the oldest of what is `queued`.
+    /// What is to be done next, where `first` is the first of what is `queued`.
     pub(super) async fn next_step(
         &self,
         to: &Destination,
@@ -108,7 +108,8 @@ impl App {
         let asking = |queued: &QueuedNotice| queued.notice.event.asks() && queued.notice.recipient == recipient;
         let (mut moot, mut quiet) = (Vec::new(), Vec::new());
         let mut asked: Vec<(QueuedNotice, Approval)> = Vec::new();
-        let quiet_until = channel.quiet.as_ref().and_then(|quiet| quiet.end_at(now));
+        let quiet_until = |approval: &Approval| channel.quiet.as_ref()?.silences(approval.expires_at, now);
+        let mut until = now;
         let to = recipient.as_ref().and_then(|name| self.recipient(name, now));
         let names = recipient.iter().chain(to.as_ref().map(|to| &to.name));
         let is_theirs = |vote: &Vote| names.clone().any(|name| *name == vote.reviewer);
@@ -120,8 +121,11 @@ impl App {
                 Some(approval) if approval.votes().iter().any(is_theirs) => moot.push(queued.notice.id),
                 // Whoever has not been asked yet is not reminded.
                 Some(_) if asked.iter().any(|(_, approval)| approval.id == id) => moot.push(queued.notice.id),
-                Some(approval) => match quiet_until.filter(|until| *until < approval.expires_at) {
-                    Some(_) => quiet.push(queued),
+                Some(approval) => match quiet_until(&approval) {
+                    Some(end) => {
+                        until = end;
+                        quiet.push(queued);
+                    }
                     None => asked.push((queued, approval)),
                 },
             }
@@ -129,7 +133,7 @@ impl App {
         if !moot.is_empty() {
             return Ok(Step::Moot(moot));
         }
-        if let Some(until) = quiet_until.filter(|_| !quiet.is_empty()) {
+        if !quiet.is_empty() {
             return Ok(Step::Postpone(quiet, until));
         }
         if recipient.is_some() && to.is_none() {
@@ -178,28 +182,34 @@ impl App {
         now: Timestamp,
     ) -> Result<Step, Error> {
         let recipient = queued.first().and_then(|first| first.notice.recipient.clone());
+        let posted = self.store.posting(id, to).await?;
+        // One message may show many, and is changed once for all that happened to them.
+        let shown = match posted.as_ref().filter(|_| channel.kind.edits()) {
+            Some(place) => self.store.posted_at(to, place).await?,
+            None => vec![id],
+        };
         let same = |queued: &QueuedNotice| {
-            queued.notice.topic == Topic::Approval(id)
+            matches!(&queued.notice.topic, Topic::Approval(id) if shown.contains(id))
                 && !queued.notice.event.asks()
                 && queued.notice.recipient == recipient
         };
         let mut same: Vec<QueuedNotice> = queued.into_iter().filter(same).collect();
-        let ids = || same.iter().map(|queued| queued.notice.id).collect::<Vec<_>>();
-        let all = ids();
+        same.sort_by_key(|queued| queued.notice.at);
+        let all: Vec<_> = same.iter().map(|queued| queued.notice.id).collect();
         // Only how it stands now is told, and so the last of them is enough.
         let Some(last) = same.pop() else { return Ok(Step::Moot(Vec::new())) };
-        let Some(approval) = self.store.approval(id).await?.map(|approval| approval.at(now).0) else {
-            return Ok(Step::Moot(all));
-        };
         if !same.is_empty() {
             return Ok(Step::Moot(same.into_iter().map(|queued| queued.notice.id).collect()));
         }
+        let Some(approval) = self.store.approval(id).await?.map(|approval| approval.at(now).0) else {
+            return Ok(Step::Moot(all));
+        };
         let (notice, event) = (last.notice.id, last.notice.event);
-        let posted = self.store.posting(id, to).await?;
         if channel.kind.edits() {
             let Some(place) = posted else { return Ok(Step::Moot(all)) };
+            let ids = shown;
             let mut shown = Vec::new();
-            for id in self.store.posted_at(to, &place).await? {
+            for id in ids {
                 shown.extend(self.store.approval(id).await?.map(|approval| approval.at(now).0));
             }
             let dispatch = match shown.as_slice() {

@@ -42,6 +42,12 @@ impl QuietHours {
         Ok(Self { from, until, zone })
     }
 
+    /// Until when nobody is asked at `now` about what can be decided until `expires_at`; `None` when somebody is: it is not
+    /// quiet, or it would be too late afterwards.
+    pub fn silences(&self, expires_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        self.end_at(now).filter(|until| *until < expires_at)
+    }
+
     /// Until when it is quiet at `now`; `None` when it is not.
     pub fn end_at(&self, now: Timestamp) -> Option<Timestamp> {
         let wall = jiff::Timestamp::from_microsecond(now.as_micros()).ok()?.to_zoned_datetime(self.zone.clone());

@@ -124,7 +124,7 @@ struct FailedAttempt {
 
 impl From<QueuedNotice> for DeadLetter {
     fn from(queued: QueuedNotice) -> Self {
-        let QueuedNotice { notice, attempts, failed, dead_since } = queued;
+        let QueuedNotice { notice, attempts, failed, dead_since, passed_on: _ } = queued;
         let (approval_id, run_id) = match notice.topic {
             Topic::Approval(id) => (Some(id.to_string()), None),
             Topic::Run(run) => (None, Some(run.run.to_string())),

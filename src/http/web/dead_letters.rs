@@ -149,7 +149,7 @@ fn one_destination(frame: &Frame, view: &DestinationView, now: Timestamp) -> Mar
 }
 
 fn one(frame: &Frame, queued: &QueuedNotice, now: Timestamp) -> Markup {
-    let QueuedNotice { notice, attempts, failed, dead_since } = queued;
+    let QueuedNotice { notice, attempts, failed, dead_since, passed_on: _ } = queued;
     let title = format!("letter-{}", notice.id);
     html! {
         article.card.row aria-labelledby=(title) {

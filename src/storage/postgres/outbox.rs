@@ -7,6 +7,7 @@ use crate::{
     app::ports::{DestinationStanding, NoticeEnding, OutboxCount, StoreError},
     domain::{
         channel::Destination,
+        identity::ReviewerName,
         ids::{ApprovalId, NoticeId},
         notice::{Notice, QueuedNotice, Topic},
         run::RunKey,
@@ -17,12 +18,19 @@ use crate::{
 
 macro_rules! columns {
     () => {
-        "id, destination, recipient, event, approval_id, agent, run_id, data, at, not_before, instead_of, attempts, \
-         failed, case when state = 'dead' then finished_at end as dead_since"
+        "id, destination, recipient, event, approval_id, agent, run_id, data, at, not_before, instead_of, passed_on, \
+         attempts, failed, case when state = 'dead' then finished_at end as dead_since"
     };
 }
 
-/// Writes messages.
+/// The events that ask for a decision, as [`NoticeEvent::asks`](crate::domain::notice::NoticeEvent::asks) has them.
+macro_rules! asking {
+    () => {
+        "('approval.requested', 'approval.reminder', 'approval.escalated')"
+    };
+}
+
+/// Writes messages. What a channel was told instead of another already is not written again.
 pub(super) async fn insert(connection: &mut PgConnection, notices: &[Notice]) -> Result<(), StoreError> {
     for notice in notices {
         let (approval, run) = match &notice.topic {
@@ -32,7 +40,9 @@ pub(super) async fn insert(connection: &mut PgConnection, notices: &[Notice]) ->
         sqlx::query(
             "insert into outbox (
                  id, destination, recipient, event, approval_id, agent, run_id, data, at, not_before, instead_of
-             ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+             ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+             on conflict (approval_id, destination, coalesce(recipient, ''), event, at) where instead_of is not null
+                 do nothing",
         )
         .bind(notice.id.to_string())
         .bind(notice.to.to_string())
@@ -65,7 +75,7 @@ pub(super) async fn lease(
          on conflict (name) do update set lease = excluded.lease, leased_until = excluded.leased_until
              where (destinations.leased_until <= $3 or destinations.lease = excluded.lease)
                  and destinations.not_before <= $3
-         returning name, not_before, failing_since, disabled_at, disabled_why",
+         returning name, not_before, tried_at, failing_since, disabled_at, disabled_why",
     )
     .bind(to.to_string())
     .bind(lease)
@@ -86,13 +96,14 @@ pub(super) async fn release(
     standing: &DestinationStanding,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "update destinations set lease = null, leased_until = 0, not_before = $3, failing_since = $4,
-             disabled_at = $5, disabled_why = $6
+        "update destinations set lease = null, leased_until = 0, not_before = $3, tried_at = $4,
+             failing_since = $5, disabled_at = $6, disabled_why = $7
          where name = $1 and lease = $2",
     )
     .bind(to.to_string())
     .bind(lease)
     .bind(standing.not_before.as_micros())
+    .bind(standing.tried_at.map(Timestamp::as_micros))
     .bind(standing.failing_since.map(Timestamp::as_micros))
     .bind(standing.disabled.as_ref().map(|(at, _)| at.as_micros()))
     .bind(standing.disabled.as_ref().map(|(_, why)| why.as_str()))
@@ -152,6 +163,16 @@ pub(super) async fn update(connection: &mut PgConnection, queued: &QueuedNotice)
     Ok(())
 }
 
+/// Marks that another channel is told instead; `false` when it was marked before.
+pub(super) async fn pass_on(connection: &mut PgConnection, id: NoticeId) -> Result<bool, StoreError> {
+    let marked = sqlx::query("update outbox set passed_on = true where id = $1 and not passed_on")
+        .bind(id.to_string())
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(marked.rows_affected() > 0)
+}
+
 /// Lets a message that was given up wait again; `false` when it was not.
 pub(super) async fn replay(connection: &mut PgConnection, id: NoticeId, now: Timestamp) -> Result<bool, StoreError> {
     let replayed = sqlx::query(
@@ -173,7 +194,7 @@ pub(super) async fn forget(connection: &mut PgConnection, before: Timestamp) -> 
         .execute(&mut *connection)
         .await
         .map_err(store_error)?;
-    let forgotten = sqlx::query("delete from outbox where state in ('delivered', 'moot') and finished_at < $1")
+    let forgotten = sqlx::query("delete from outbox where state <> 'waiting' and finished_at < $1")
         .bind(before.as_micros())
         .execute(connection)
         .await
@@ -204,6 +225,25 @@ pub(super) async fn put_posting(
     Ok(())
 }
 
+/// Who was shown an approval, or is told of it instead of another channel.
+pub(super) async fn told_of(
+    connection: &mut PgConnection,
+    approval: ApprovalId,
+) -> Result<Vec<(Destination, Option<ReviewerName>)>, StoreError> {
+    sqlx::query_as::<_, (String, Option<String>)>(
+        "select destination, null as recipient from postings where approval_id = $1
+         union select destination, recipient from outbox where approval_id = $1 and instead_of is not null
+         order by 1, 2",
+    )
+    .bind(approval.to_string())
+    .fetch_all(connection)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(rows::told)
+    .collect()
+}
+
 /// Where messages are due.
 pub(super) async fn due(readers: &PgPool, now: Timestamp) -> Result<Vec<Destination>, StoreError> {
     sqlx::query_scalar::<_, String>(
@@ -218,7 +258,8 @@ pub(super) async fn due(readers: &PgPool, now: Timestamp) -> Result<Vec<Destinat
     .collect()
 }
 
-/// The messages that are due at a destination, the oldest first.
+/// The messages that are due at a destination: those that ask for a decision first, then those that were tried less
+/// often, then the oldest.
 pub(super) async fn waiting(
     readers: &PgPool,
     to: &Destination,
@@ -228,7 +269,10 @@ pub(super) async fn waiting(
     sqlx::query_as::<_, NoticeRow>(concat!(
         "select ",
         columns!(),
-        " from outbox where state = 'waiting' and destination = $1 and not_before <= $2 order by seq limit $3"
+        " from outbox where state = 'waiting' and destination = $1 and not_before <= $2 \
+         order by case when event in ",
+        asking!(),
+        " then 0 else 1 end, attempts, seq limit $3"
     ))
     .bind(to.to_string())
     .bind(now.as_micros())
@@ -236,6 +280,36 @@ pub(super) async fn waiting(
     .fetch_all(readers)
     .await
     .map_err(read_error)?
+    .into_iter()
+    .map(NoticeRow::into_queued)
+    .collect()
+}
+
+/// The messages that ask for a decision and wait since `since` or longer at destinations that have failed since `failing`
+/// or longer, and of which no other channel was told.
+pub(super) async fn to_pass_on(
+    readers: &PgPool,
+    failing: Timestamp,
+    since: Timestamp,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<QueuedNotice>, StoreError> {
+    sqlx::query_as::<_, NoticeRow>(concat!(
+        "select ",
+        columns!(),
+        " from outbox where state = 'waiting' and not passed_on \
+         and destination in (select name from destinations where failing_since <= $1) \
+         and at <= $2 and (attempts > 0 or not_before <= $3) and event in ",
+        asking!(),
+        " order by seq limit $4"
+    ))
+    .bind(failing.as_micros())
+    .bind(since.as_micros())
+    .bind(now.as_micros())
+    .bind(rows::limit(limit))
+    .fetch_all(readers)
+    .await
+    .map_err(store_error)?
     .into_iter()
     .map(NoticeRow::into_queued)
     .collect()
@@ -266,7 +340,7 @@ pub(super) async fn dead(
 /// Every destination that was ever served.
 pub(super) async fn standings(readers: &PgPool) -> Result<Vec<(Destination, DestinationStanding)>, StoreError> {
     sqlx::query_as::<_, StandingRow>(
-        "select name, not_before, failing_since, disabled_at, disabled_why from destinations order by name",
+        "select name, not_before, tried_at, failing_since, disabled_at, disabled_why from destinations order by name",
     )
     .fetch_all(readers)
     .await

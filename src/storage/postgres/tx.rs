@@ -362,6 +362,14 @@ impl Tx for PostgresTx {
         outbox::update(&mut self.tx, queued).await
     }
 
+    async fn pass_on_notice(&mut self, id: NoticeId) -> Result<bool, StoreError> {
+        outbox::pass_on(&mut self.tx, id).await
+    }
+
+    async fn told_of(&mut self, approval: ApprovalId) -> Result<Vec<(Destination, Option<ReviewerName>)>, StoreError> {
+        outbox::told_of(&mut self.tx, approval).await
+    }
+
     async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError> {
         outbox::replay(&mut self.tx, id, now).await
     }

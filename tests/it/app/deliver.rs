@@ -9,17 +9,18 @@ use std::{
 use async_trait::async_trait;
 use countersign::{
     app::{
+        deliver::Couriers,
         error::Error,
         ports::{Courier, Delivery, Dispatch, StoreError},
     },
     channels::webhook,
     domain::{
-        approval::state::StateName,
+        approval::state::{Approval, StateName},
         audit::entry::EventKind,
         channel::{Channel, ChannelKind, Channels, Destination, QuietHours},
         identity::{Absence, AgentId, ChannelName, GroupName, ReviewerName},
-        ids::NoticeId,
-        notice::{FALLBACK_AFTER, MOST_ATTEMPTS, NoticeEvent},
+        ids::{ApprovalId, NoticeId, RunId},
+        notice::{FALLBACK_AFTER, MOST_ATTEMPTS, NoticeEvent, back_off},
     },
 };
 use serde_json::json;
@@ -28,7 +29,7 @@ use crate::support::{
     clock::START,
     described::assert_as_described,
     faulty_store::{At, Faults},
-    world::{Setup, TTL, World, on_each_engine_with},
+    world::{Setup, TTL, World, held, on_each_engine_with},
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -119,19 +120,10 @@ fn later(fault: &str) -> Delivery {
 }
 
 async fn deliver(world: &World, to: &Destination, courier: &Recorder) -> usize {
-    world.app.deliver_to(to, Some(courier)).await.unwrap()
+    world.app.deliver_to(to, courier).await.unwrap()
 }
 
-/// Lets time go on in steps that no back-off is shorter than.
-async fn deliver_for(world: &World, to: &Destination, courier: &Recorder, time: Duration) {
-    let step = Duration::from_secs(20);
-    for _ in 0..time.as_secs().div_ceil(step.as_secs()) {
-        world.clock.advance(step);
-        deliver(world, to, courier).await;
-    }
-}
-
-async fn hold(world: &World) -> countersign::domain::approval::state::Approval {
+async fn hold(world: &World) -> Approval {
     world.hold("send_email", json!({ "to": "x@acme.example" })).await.1
 }
 
@@ -196,7 +188,7 @@ async fn many_instances_at_once_send_each_message_once() {
             .iter()
             .map(|instance| {
                 let (app, courier) = (Arc::clone(&instance.app), Arc::clone(&courier));
-                tokio::spawn(async move { app.deliver_to(&to("hook"), Some(courier.as_ref())).await.unwrap() })
+                tokio::spawn(async move { app.deliver_to(&to("hook"), courier.as_ref()).await.unwrap() })
             })
             .collect();
         let mut arrived = 0;
@@ -269,35 +261,310 @@ async fn somebody_who_asks_for_patience_gets_it() {
     .await;
 }
 
-#[tokio::test]
-async fn after_some_failures_the_next_channel_is_told_and_after_many_the_message_is_given_up() {
-    let finance = of_groups(channel("chat", ChannelKind::SlackWebhook), &["finance"]);
-    let chat = Channel { fallback: Some(ChannelName::parse("mail").unwrap()), ..finance };
-    let mail = of_groups(channel("mail", ChannelKind::Teams), &["nobody"]);
-    on_each_engine_with(told([chat, mail]), |world| async move {
-        let (_, approval) = world.hold("issue_refund", json!({ "order": "o", "amount": 6000 })).await;
-        let courier = Recorder::answering(std::iter::repeat_n(later("answered 500"), 100));
-        deliver(&world, &to("chat"), &courier).await;
-        for attempt in 1..FALLBACK_AFTER {
-            assert!(!world.app.due_destinations().await.unwrap().contains(&to("mail")), "attempt {attempt}");
-            deliver_for(&world, &to("chat"), &courier, MINUTE).await;
-            if world.app.due_destinations().await.unwrap().contains(&to("mail")) {
-                break;
-            }
-        }
-        assert!(world.app.due_destinations().await.unwrap().contains(&to("mail")));
-        let other = Recorder::default();
-        assert_eq!(deliver(&world, &to("mail"), &other).await, 1);
-        assert_eq!(other.events(), ["approval.requested pending"]);
-        assert_eq!(world.stored(&approval).await, approval, "nothing is decided by a channel that is down");
+/// `name` of the finance group, of a kind that posts without buttons, with `next` to be told instead.
+fn falling_back(name: &str, kind: ChannelKind, next: &str) -> Channel {
+    let fallback = Some(ChannelName::parse(next).unwrap());
+    Channel { fallback, ..of_groups(channel(name, kind), &["finance", "support-leads"]) }
+}
 
-        let short = world.hold("send_email", json!({ "to": "x" })).await.1;
-        assert_eq!(short.state.name(), StateName::Pending);
-        for _ in 0..30 {
-            deliver_for(&world, &to("chat"), &courier, 10 * MINUTE).await;
+/// A channel that none of what is held here asks.
+fn of_others(name: &str, kind: ChannelKind) -> Channel {
+    of_groups(channel(name, kind), &["nobody"])
+}
+
+/// A refund that finance and the leads are asked about.
+async fn refund(world: &World) -> Approval {
+    refund_in("run-1", world).await
+}
+
+async fn refund_in(run: &str, world: &World) -> Approval {
+    let mut request = world.call("issue_refund", json!({ "order": "o", "amount": 6000 }));
+    request.call.key.run = RunId::parse(run).unwrap();
+    held(world.ask(&request).await.unwrap()).approval
+}
+
+async fn is_due(world: &World, name: &str) -> bool {
+    world.app.due_destinations().await.unwrap().contains(&to(name))
+}
+
+#[tokio::test]
+async fn a_message_that_fails_among_others_that_arrive_is_told_to_the_next_channel_after_five_attempts() {
+    let channels = [falling_back("hook", ChannelKind::Webhook, "teams"), of_others("teams", ChannelKind::Teams)];
+    on_each_engine_with(told(channels), |world| async move {
+        let approval = refund(&world).await;
+        let courier = Recorder::answering(std::iter::repeat_n(later("answered 500"), 5));
+        for attempt in 1..=FALLBACK_AFTER {
+            assert!(!is_due(&world, "teams").await, "attempt {attempt}");
+            deliver(&world, &to("hook"), &courier).await;
+            assert_eq!(courier.sent().len() as u32, attempt);
+            world.clock.advance(back_off(attempt) * 5 / 4);
+        }
+        let teams = Recorder::default();
+        assert_eq!(deliver(&world, &to("teams"), &teams).await, 1);
+        assert_eq!(teams.events(), ["approval.requested pending"]);
+        assert_eq!(world.stored(&approval).await, approval, "nothing is decided by a channel that is down");
+        assert_eq!(deliver(&world, &to("hook"), &courier).await, 1);
+        assert!(!is_due(&world, "teams").await, "it was told once");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn after_many_failures_a_message_is_given_up() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        hold(&world).await;
+        let courier = Recorder::answering(std::iter::repeat_n(later("answered 500"), 100));
+        for attempt in 1..=MOST_ATTEMPTS {
+            assert_eq!(world.app.dead_letters(None, 10).await.unwrap().0, [], "attempt {attempt}");
+            deliver(&world, &to("hook"), &courier).await;
+            assert_eq!(courier.sent().len() as u32, attempt);
+            world.clock.advance(back_off(attempt) * 5 / 4);
         }
         let dead = world.app.dead_letters(None, 10).await.unwrap().0;
-        assert!(dead.iter().all(|dead| dead.attempts == MOST_ATTEMPTS), "{dead:?}");
+        assert_eq!(dead.iter().map(|dead| dead.attempts).collect::<Vec<_>>(), [MOST_ATTEMPTS]);
+        deliver(&world, &to("hook"), &courier).await;
+        assert_eq!(courier.sent().len() as u32, MOST_ATTEMPTS);
+    })
+    .await;
+}
+
+/// A courier at whose end everything arrives but what is about one approval.
+struct AllBut {
+    approval: ApprovalId,
+    recorder: Recorder,
+}
+
+#[async_trait]
+impl Courier for AllBut {
+    async fn deliver(&self, dispatch: &Dispatch) -> Delivery {
+        let Dispatch::Event { data, .. } = dispatch else { panic!("no event") };
+        if data["approval_id"] == json!(self.approval) {
+            later("answered 500")
+        } else {
+            self.recorder.deliver(dispatch).await
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_keeps_failing_holds_up_no_other() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        let courier = AllBut { approval: hold(&world).await.id, recorder: Recorder::default() };
+        for number in 1..=10 {
+            hold_in_new_run(&world).await;
+            // The one that fails is due again and again, and never goes before one that was not tried.
+            for _ in 0..2 {
+                world.app.deliver_to(&to("hook"), &courier).await.unwrap();
+                world.clock.advance(Duration::from_millis(1_500));
+            }
+            assert_eq!(courier.recorder.sent().len(), number);
+        }
+    })
+    .await;
+}
+
+/// Lets a minute go by in seconds in which messages are delivered to `hook`, and passed on where they do not arrive.
+async fn a_minute_at(hook: &str, courier: &Recorder, world: &World) {
+    for _ in 0..60 {
+        deliver(world, &to(hook), courier).await;
+        world.app.pass_on_waiting().await.unwrap();
+        world.clock.advance(Duration::from_secs(1));
+    }
+}
+
+#[tokio::test]
+async fn what_waits_where_nothing_arrives_is_told_elsewhere_within_a_minute_tried_or_not() {
+    let channels = [falling_back("hook", ChannelKind::Webhook, "other"), of_others("other", ChannelKind::Webhook)];
+    on_each_engine_with(told(channels), |world| async move {
+        for number in 0..12 {
+            refund_in(&format!("run-{number}"), &world).await;
+        }
+        let down = Recorder::answering(std::iter::repeat_n(later("nobody answered"), 1_000));
+        a_minute_at("hook", &down, &world).await;
+        assert!(down.sent().len() < 12, "a destination that does not answer is not tried over and over");
+        let other = Recorder::default();
+        assert_eq!(deliver(&world, &to("other"), &other).await, 12);
+
+        // And what comes while nothing arrives waits for a quarter of a minute, not for the next attempt.
+        refund_in("run-13", &world).await;
+        world.clock.advance(Duration::from_secs(14));
+        world.app.pass_on_waiting().await.unwrap();
+        assert_eq!(deliver(&world, &to("other"), &other).await, 0);
+        world.clock.advance(Duration::from_secs(1));
+        world.app.pass_on_waiting().await.unwrap();
+        assert_eq!(deliver(&world, &to("other"), &other).await, 1);
+        assert_eq!(world.app.pass_on_waiting().await.unwrap(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_refused_is_told_to_the_next_channel_at_once_and_so_is_what_comes_to_one_that_is_disabled() {
+    let channels = [falling_back("hook", ChannelKind::Webhook, "other"), of_others("other", ChannelKind::Webhook)];
+    on_each_engine_with(told(channels), |world| async move {
+        let refused = Delivery::Refused { fault: "answered 400".to_owned() };
+        let gone = Delivery::Gone { fault: "answered 410".to_owned() };
+        let (courier, other) = (Recorder::answering([refused, gone]), Recorder::default());
+        for number in 1..=3 {
+            refund(&world).await;
+            deliver(&world, &to("hook"), &courier).await;
+            deliver(&world, &to("other"), &other).await;
+            assert_eq!(other.sent().len(), number);
+        }
+        assert_eq!(courier.sent().len(), 2, "nothing is sent to one that is disabled");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_channel_that_stands_in_for_mail_to_many_shows_each_request_once() {
+    let mail = falling_back("mail", ChannelKind::Email, "teams");
+    let setup = Setup {
+        reviewers: vec![("ana", &["finance"]), ("bo", &["finance"]), ("cy", &["support-leads"])],
+        ..told([mail, of_others("teams", ChannelKind::Teams)])
+    };
+    on_each_engine_with(setup, |world| async move {
+        let approval = refund(&world).await;
+        let refused = Delivery::Refused { fault: "the server answered 535".to_owned() };
+        let mail = Recorder::answering(std::iter::repeat_n(refused, 1_000));
+        let teams = Recorder::default();
+        deliver(&world, &to("mail"), &mail).await;
+        assert_eq!(mail.sent().len(), 3);
+        deliver(&world, &to("teams"), &teams).await;
+        assert_eq!(teams.events(), ["approval.requested pending"]);
+        // A reminder is something else to tell, and so is the next one.
+        let ttl = approval.expires_at.since(approval.created_at);
+        for at in [ttl / 2, ttl / 10 * 9] {
+            world.clock.set(approval.created_at.plus(at));
+            deliver(&world, &to("mail"), &mail).await;
+            deliver(&world, &to("teams"), &teams).await;
+        }
+        assert_eq!(teams.events()[1..], ["approval.reminder pending", "approval.reminder pending"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_channel_of_others_was_told_instead_it_sees_brought_to_its_final_state() {
+    let channels = [falling_back("hook", ChannelKind::Webhook, "chat"), of_others("chat", ChannelKind::Slack)];
+    on_each_engine_with(told(channels), |world| async move {
+        let approval = refund(&world).await;
+        let refused = Delivery::Refused { fault: "answered 400".to_owned() };
+        deliver(&world, &to("hook"), &Recorder::answering([refused])).await;
+        let chat = Recorder::default();
+        deliver(&world, &to("chat"), &chat).await;
+        world.deny(&world.ana, &approval, None).await.unwrap();
+        world.clock.advance(MINUTE);
+        deliver(&world, &to("chat"), &chat).await;
+        assert_eq!(chat.events(), ["approval.requested pending", "approval.denied denied at place-1"]);
+
+        let unshown = refund_in("run-2", &world).await;
+        world.deny(&world.ana, &unshown, None).await.unwrap();
+        assert!(!is_due(&world, "chat").await, "it is told of nothing else");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_escalation_that_a_channel_could_not_be_told_reaches_a_machine_as_a_request() {
+    let leads = Channel {
+        fallback: Some(ChannelName::parse("hook").unwrap()),
+        ..of_groups(channel("leads", ChannelKind::Teams), &["support-leads"])
+    };
+    let hook = of_groups(channel("hook", ChannelKind::Webhook), &["finance"]);
+    let setup = Setup { policy: ESCALATING.to_owned(), ..told([leads, hook]) };
+    on_each_engine_with(setup, |world| async move {
+        world.hold("refund", json!({})).await;
+        let hook = Recorder::default();
+        deliver(&world, &to("hook"), &hook).await;
+        world.clock.advance(15 * MINUTE);
+        let refused = Delivery::Refused { fault: "answered 400".to_owned() };
+        deliver(&world, &to("leads"), &Recorder::answering([refused])).await;
+        deliver(&world, &to("hook"), &hook).await;
+        assert_eq!(hook.events(), ["approval.requested pending", "approval.requested pending"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_instance_that_does_not_know_a_channel_leaves_it_to_those_that_do_and_gives_it_up_when_nobody_does() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        let none = Couriers::new();
+        let dead = async || world.app.dead_letters(None, 10).await.unwrap().0.len();
+        hold(&world).await;
+        world.clock.advance(59 * MINUTE);
+        assert_eq!(world.app.give_up_unserved(&none).await.unwrap(), 0);
+        // Another instance serves it, though in vain.
+        let down = Recorder::answering(std::iter::repeat_n(later("nobody answered"), 100));
+        deliver(&world, &to("hook"), &down).await;
+        world.clock.advance(59 * MINUTE);
+        assert_eq!((world.app.give_up_unserved(&none).await.unwrap(), dead().await), (0, 0));
+        world.clock.advance(2 * MINUTE);
+        let known = Couriers::from([(to("hook"), Arc::new(Recorder::default()) as Arc<dyn Courier>)]);
+        assert_eq!((world.app.give_up_unserved(&known).await.unwrap(), dead().await), (0, 0));
+        assert_eq!((world.app.give_up_unserved(&none).await.unwrap(), dead().await), (1, 1));
+        world.assert_log_is_whole().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_failures_days_apart_disable_nothing() {
+    on_each_engine_with(told([channel("hook", ChannelKind::Webhook)]), |world| async move {
+        let refused = Delivery::Refused { fault: "answered 400".to_owned() };
+        let courier = Recorder::answering([refused, later("nobody answered")]);
+        for _ in 0..2 {
+            hold_in_new_run(&world).await;
+            deliver(&world, &to("hook"), &courier).await;
+            world.clock.advance(Duration::from_secs(4 * 24 * 3_600));
+        }
+        assert_eq!(courier.sent().len(), 2);
+        let shown = world.app.destinations().await.unwrap().remove(0);
+        assert_eq!(
+            (shown.failing_since, shown.disabled),
+            (Some(START.plus(Duration::from_secs(4 * 24 * 3_600))), None)
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_goes_before_the_news_of_others_and_one_message_is_changed_once_for_all_it_shows() {
+    on_each_engine_with(told([channel("chat", ChannelKind::Slack)]), |world| async move {
+        let mut held = Vec::new();
+        for _ in 0..9 {
+            held.push(hold(&world).await);
+        }
+        let courier = Recorder::default();
+        deliver(&world, &to("chat"), &courier).await;
+        for approval in &held[..5] {
+            world.approve(&world.ana, approval).await.unwrap();
+        }
+        hold(&world).await;
+        for _ in 0..3 {
+            world.clock.advance(Duration::from_secs(1));
+            deliver(&world, &to("chat"), &courier).await;
+        }
+        assert_eq!(
+            courier.events(),
+            ["approval.requested of 9", "approval.requested pending", "approval.approved of 9"]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chat_gets_a_message_a_second_at_most() {
+    on_each_engine_with(told([channel("chat", ChannelKind::Teams)]), |world| async move {
+        let courier = Recorder::default();
+        for _ in 0..2 {
+            hold(&world).await;
+        }
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 1);
+        world.clock.advance(Duration::from_millis(999));
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 0);
+        world.clock.advance(Duration::from_millis(1));
+        assert_eq!(deliver(&world, &to("chat"), &courier).await, 1);
     })
     .await;
 }
@@ -372,7 +639,7 @@ async fn days_of_nothing_but_failures_disable_a_destination() {
 async fn hold_in_new_run(world: &World) {
     let mut request = world.call("send_email", json!({ "to": "x@acme.example" }));
     let run = format!("run-{}", world.app.now().as_micros());
-    request.call.key.run = countersign::domain::ids::RunId::parse(&run).unwrap();
+    request.call.key.run = RunId::parse(&run).unwrap();
     world.ask(&request).await.unwrap();
 }
 
@@ -430,7 +697,7 @@ async fn what_was_posted_is_brought_to_its_final_state() {
 /// Approves while the message that asks is on its way.
 struct Overtaken {
     world: Arc<World>,
-    approval: countersign::domain::approval::state::Approval,
+    approval: Approval,
 }
 
 #[async_trait]
@@ -450,7 +717,7 @@ async fn a_message_that_a_decision_overtook_is_brought_to_its_final_state_too() 
         let world = Arc::new(world);
         let approval = hold(&world).await;
         let overtaken = Overtaken { world: Arc::clone(&world), approval };
-        assert_eq!(world.app.deliver_to(&to("chat"), Some(&overtaken)).await.unwrap(), 1);
+        assert_eq!(world.app.deliver_to(&to("chat"), &overtaken).await.unwrap(), 1);
         world.clock.advance(MINUTE);
         let courier = Recorder::default();
         assert_eq!(deliver(&world, &to("chat"), &courier).await, 1);

@@ -37,7 +37,7 @@ async fn a_notice_says_what_would_run_and_where_to_decide() {
     on_each_engine_with(setup(), |world| async move {
         let server = MailServer::answering("250 fine").await;
         let (_, approval) = world.hold("send_email", json!({ "to": "x@acme.example", "body": "a\u{202e}b" })).await;
-        assert_eq!(world.app.deliver_to(&to(), Some(&courier(server.url()))).await.unwrap(), 1);
+        assert_eq!(world.app.deliver_to(&to(), &courier(server.url())).await.unwrap(), 1);
         let mail = server.mails().remove(0);
         assert_eq!(mail.to, "ana@acme.example");
         let (headers, body) = mail.text.split_once("\n\n").unwrap();
@@ -65,11 +65,11 @@ async fn a_refusal_of_the_server_is_final_and_a_delay_is_not() {
     on_each_engine_with(setup(), |world| async move {
         world.hold("send_email", json!({ "to": "x" })).await;
         let busy = MailServer::answering("451 later").await;
-        assert_eq!(world.app.deliver_to(&to(), Some(&courier(busy.url()))).await.unwrap(), 0);
+        assert_eq!(world.app.deliver_to(&to(), &courier(busy.url())).await.unwrap(), 0);
         assert_eq!(world.app.dead_letters(None, 10).await.unwrap().0, []);
         world.clock.advance(std::time::Duration::from_secs(60));
         let strict = MailServer::answering("550 no such user").await;
-        assert_eq!(world.app.deliver_to(&to(), Some(&courier(strict.url()))).await.unwrap(), 0);
+        assert_eq!(world.app.deliver_to(&to(), &courier(strict.url())).await.unwrap(), 0);
         let dead = world.app.dead_letters(None, 10).await.unwrap().0;
         assert_eq!(dead[0].failed[1].fault, "the mail server refused it (550)");
     })

@@ -65,7 +65,7 @@ async fn messages(service: &Service) -> Vec<String> {
         ("teams", Box::new(TeamsCourier { outbound, url: SecretString::from(teams.url()), allow_private: true })),
     ];
     for (name, courier) in &couriers {
-        while service.app.deliver_to(&Destination::Channel(named(name)), Some(courier.as_ref())).await.unwrap() > 0 {
+        while service.app.deliver_to(&Destination::Channel(named(name)), courier.as_ref()).await.unwrap() > 0 {
             service.clock.advance(Duration::from_secs(1));
         }
     }

@@ -35,7 +35,7 @@ async fn sent(world: &World) -> Vec<Value> {
         allow_private: true,
     };
     // The channel takes one a second.
-    while world.app.deliver_to(&to(), Some(&courier)).await.unwrap() > 0 {
+    while world.app.deliver_to(&to(), &courier).await.unwrap() > 0 {
         world.clock.advance(Duration::from_secs(1));
     }
     receiver.received().iter().map(|received| received.json()).collect()

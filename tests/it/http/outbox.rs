@@ -1,9 +1,14 @@
 //! Messages that did not arrive, as operators see them.
 
-use countersign::domain::{
-    audit::entry::EventKind,
-    ids::{ApprovalId, NoticeId},
-    notice::{Notice, NoticeEvent, Topic},
+use std::time::Duration;
+
+use countersign::{
+    app::deliver::Couriers,
+    domain::{
+        audit::entry::EventKind,
+        ids::{ApprovalId, NoticeId},
+        notice::{Notice, NoticeEvent, Topic},
+    },
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -13,6 +18,7 @@ use crate::support::{clock::START, service::Service};
 /// A service with this many messages to a webhook that is not configured any more.
 async fn with_dead_letters(count: u128) -> Service {
     let service = Service::start().await;
+    let long_ago = START.minus(Duration::from_secs(3_600));
     let notices: Vec<Notice> = (0..count)
         .map(|index| Notice {
             id: NoticeId::from_uuid(Uuid::from_u128(index)),
@@ -21,15 +27,15 @@ async fn with_dead_letters(count: u128) -> Service {
             event: NoticeEvent::Requested,
             topic: Topic::Approval(ApprovalId::from_uuid(Uuid::from_u128(index))),
             data: json!({}),
-            at: START,
-            not_before: START,
+            at: long_ago,
+            not_before: long_ago,
             instead_of: None,
         })
         .collect();
     let mut tx = service.store.begin().await.unwrap();
     tx.enqueue(&notices).await.unwrap();
     tx.commit().await.unwrap();
-    service.app.deliver_to(&"channel:gone".parse().unwrap(), None).await.unwrap();
+    assert_eq!(service.app.give_up_unserved(&Couriers::new()).await.unwrap() as u128, count);
     service
 }
 

@@ -141,7 +141,7 @@ impl Desk {
     async fn deliver(&self) {
         let to = Destination::Channel(ChannelName::parse(ENTRY).unwrap());
         for _ in 0..10 {
-            self.world.app.deliver_to(&to, Some(&self.courier)).await.unwrap();
+            self.world.app.deliver_to(&to, &self.courier).await.unwrap();
             self.world.clock.advance(Duration::from_secs(1));
         }
     }
@@ -506,17 +506,17 @@ async fn while_slack_is_down_for_an_hour_nothing_is_lost_and_nothing_decided_by_
         desk.slack.always_says(Some(Says::Hangs));
         let doomed = desk.another_instance().await;
         let (app, courier, at) = (Arc::clone(&doomed.world.app), doomed.slack.courier(Clicks::Verified), to.clone());
-        let attempt = tokio::spawn(async move { app.deliver_to(&at, Some(&courier)).await });
+        let attempt = tokio::spawn(async move { app.deliver_to(&at, &courier).await });
         desk.slack.nth("chat.postMessage", 0).await;
         attempt.abort();
         assert!(attempt.await.unwrap_err().is_cancelled());
         drop(doomed);
         // Nobody else delivers while it might still live.
-        assert_eq!(desk.world.app.deliver_to(&to, Some(&desk.courier)).await.unwrap(), 0);
+        assert_eq!(desk.world.app.deliver_to(&to, &desk.courier).await.unwrap(), 0);
         desk.slack.always_says(Some(Says::Status(503)));
         for _ in 0..60 {
             desk.world.clock.advance(Duration::from_secs(60));
-            assert_eq!(desk.world.app.deliver_to(&to, Some(&desk.courier)).await.unwrap(), 0);
+            assert_eq!(desk.world.app.deliver_to(&to, &desk.courier).await.unwrap(), 0);
         }
         // Decisions elsewhere go on meanwhile.
         desk.world.approve(&desk.world.ana, &decided).await.unwrap();

@@ -170,6 +170,16 @@ impl Store for BrokenStore {
         self.answer().await
     }
 
+    async fn notices_to_pass_on(
+        &self,
+        _: Timestamp,
+        _: Timestamp,
+        _: Timestamp,
+        _: u32,
+    ) -> Result<Vec<QueuedNotice>, StoreError> {
+        self.answer().await
+    }
+
     async fn dead_notices(&self, _: Option<NoticeId>, _: u32) -> Result<Vec<QueuedNotice>, StoreError> {
         self.answer().await
     }

@@ -244,6 +244,16 @@ impl Store for FaultyStore {
         self.store.waiting_notices(to, now, limit).await
     }
 
+    async fn notices_to_pass_on(
+        &self,
+        failing: Timestamp,
+        since: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedNotice>, StoreError> {
+        self.store.notices_to_pass_on(failing, since, now, limit).await
+    }
+
     async fn dead_notices(&self, before: Option<NoticeId>, limit: u32) -> Result<Vec<QueuedNotice>, StoreError> {
         self.store.dead_notices(before, limit).await
     }
@@ -583,6 +593,14 @@ impl Tx for FaultyTx {
 
     async fn update_notice(&mut self, queued: &QueuedNotice) -> Result<(), StoreError> {
         self.tx.update_notice(queued).await
+    }
+
+    async fn pass_on_notice(&mut self, id: NoticeId) -> Result<bool, StoreError> {
+        self.tx.pass_on_notice(id).await
+    }
+
+    async fn told_of(&mut self, approval: ApprovalId) -> Result<Vec<(Destination, Option<ReviewerName>)>, StoreError> {
+        self.tx.told_of(approval).await
     }
 
     async fn replay_notice(&mut self, id: NoticeId, now: Timestamp) -> Result<bool, StoreError> {

@@ -27,7 +27,11 @@ super::on_both_engines! {
     a_destination_keeps_how_it_stands,
     a_place_is_kept_and_replaced,
     what_was_last_delivered_about_a_run_is_found,
-    what_arrived_long_ago_is_forgotten_and_what_did_not_stays,
+    what_ended_long_ago_is_forgotten_and_what_waits_stays,
+    what_asks_goes_first_and_what_failed_less_often_before_what_failed_more,
+    a_channel_is_told_the_same_once_instead_of_others,
+    what_asks_and_waits_where_nothing_arrives_is_passed_on_once,
+    it_is_known_where_an_approval_is_shown_and_who_is_told_instead,
 }
 
 fn at(micros: i64) -> Timestamp {
@@ -58,14 +62,14 @@ fn notice(number: u128) -> Notice {
 }
 
 fn waiting(notice: Notice) -> QueuedNotice {
-    QueuedNotice { notice, attempts: 0, failed: Vec::new(), dead_since: None }
+    QueuedNotice { notice, passed_on: false, attempts: 0, failed: Vec::new(), dead_since: None }
 }
 
 async fn messages_come_out_as_they_were_written_and_in_their_order(test: TestStore) {
     let run = RunKey { agent: "bot".parse().unwrap(), run: "run-1".parse().unwrap() };
     let second = Notice {
         recipient: Some(ReviewerName::parse("ana").unwrap()),
-        event: NoticeEvent::RunReady,
+        event: NoticeEvent::Escalated,
         topic: Topic::Run(run),
         instead_of: Some(notice(1).id),
         ..notice(2)
@@ -144,6 +148,7 @@ async fn one_holder_has_a_destination_until_it_gives_it_back_or_its_time_is_over
 async fn a_destination_keeps_how_it_stands(test: TestStore) {
     let standing = DestinationStanding {
         not_before: at(3),
+        tried_at: Some(at(2)),
         failing_since: Some(at(1)),
         disabled: Some((at(2), "answered 410".to_owned())),
     };
@@ -155,7 +160,7 @@ async fn a_destination_keeps_how_it_stands(test: TestStore) {
     assert_eq!(test.store().destinations().await.unwrap(), [(to("chat"), standing)]);
     assert!(test.commit(async |tx| tx.enable_destination(&to("chat")).await.unwrap()).await);
     assert!(!test.commit(async |tx| tx.enable_destination(&to("chat")).await.unwrap()).await);
-    let enabled = DestinationStanding { not_before: at(0), failing_since: None, disabled: None };
+    let enabled = DestinationStanding { not_before: at(0), tried_at: Some(at(2)), failing_since: None, disabled: None };
     assert_eq!(test.store().destinations().await.unwrap(), [(to("chat"), enabled)]);
 }
 
@@ -172,17 +177,19 @@ async fn a_place_is_kept_and_replaced(test: TestStore) {
     assert_eq!(test.store().posted_at(&to("chat"), "one").await.unwrap(), []);
 }
 
-async fn what_arrived_long_ago_is_forgotten_and_what_did_not_stays(test: TestStore) {
+async fn what_ended_long_ago_is_forgotten_and_what_waits_stays(test: TestStore) {
     test.commit(async |tx| {
         tx.enqueue(&[notice(1), notice(2), notice(3), notice(4)]).await.unwrap();
         tx.finish_notices(&[notice(1).id], NoticeEnding::Delivered, at(20)).await.unwrap();
         tx.finish_notices(&[notice(2).id], NoticeEnding::Delivered, at(21)).await.unwrap();
-        tx.update_notice(&QueuedNotice { dead_since: Some(at(1)), ..waiting(notice(3)) }).await.unwrap();
+        tx.update_notice(&QueuedNotice { dead_since: Some(at(20)), ..waiting(notice(3)) }).await.unwrap();
+        tx.enqueue(&[notice(5)]).await.unwrap();
+        tx.update_notice(&QueuedNotice { dead_since: Some(at(21)), ..waiting(notice(5)) }).await.unwrap();
         tx.put_posting(approval(1), &to("chat"), "one", at(20)).await.unwrap();
         tx.put_posting(approval(2), &to("chat"), "two", at(21)).await.unwrap();
     })
     .await;
-    assert_eq!(test.commit(async |tx| tx.forget_notices(at(21)).await.unwrap()).await, 1);
+    assert_eq!(test.commit(async |tx| tx.forget_notices(at(21)).await.unwrap()).await, 2);
     let counts = test.store().outbox_counts(at(21)).await.unwrap();
     assert_eq!((counts[0].waiting, counts[0].later, counts[0].dead), (1, 0, 1));
     assert_eq!(test.store().posting(approval(1), &to("chat")).await.unwrap(), None);
@@ -197,4 +204,82 @@ async fn what_was_last_delivered_about_a_run_is_found(test: TestStore) {
     let ids = [about(1).id, about(2).id];
     test.commit(async |tx| tx.finish_notices(&ids, NoticeEnding::Delivered, at(20)).await.unwrap()).await;
     assert_eq!(test.store().told_of_run(&to("chat"), &run).await.unwrap(), Some(json!({ "n": 2 })));
+}
+
+async fn what_asks_goes_first_and_what_failed_less_often_before_what_failed_more(test: TestStore) {
+    let telling = Notice { event: NoticeEvent::Approved, ..notice(1) };
+    let reminder = Notice { event: NoticeEvent::Reminder, ..notice(4) };
+    let escalated = Notice { event: NoticeEvent::Escalated, ..notice(5) };
+    let tried = QueuedNotice { attempts: 1, ..waiting(notice(2)) };
+    test.commit(async |tx| {
+        tx.enqueue(&[telling.clone(), notice(2), notice(3), reminder.clone(), escalated.clone()]).await.unwrap();
+        tx.update_notice(&tried).await.unwrap();
+    })
+    .await;
+    let read = test.store().waiting_notices(&to("chat"), at(10), 10).await.unwrap();
+    assert_eq!(read, [waiting(notice(3)), waiting(reminder), waiting(escalated), tried, waiting(telling)]);
+}
+
+/// Message `number`, to `recipient` at the channel `mail`, instead of one to another.
+fn stand_in(number: u128, recipient: Option<&str>) -> Notice {
+    Notice {
+        to: to("mail"),
+        topic: Topic::Approval(approval(1)),
+        recipient: recipient.map(|name| ReviewerName::parse(name).unwrap()),
+        instead_of: Some(notice(number + 100).id),
+        ..notice(number)
+    }
+}
+
+async fn a_channel_is_told_the_same_once_instead_of_others(test: TestStore) {
+    let later = Notice { at: at(6), ..stand_in(5, None) };
+    let told =
+        [stand_in(1, None), stand_in(2, None), stand_in(3, Some("ana")), stand_in(4, Some("ana")), later.clone()];
+    for notice in &told {
+        test.commit(async |tx| tx.enqueue(std::slice::from_ref(notice)).await.unwrap()).await;
+    }
+    let read = test.store().waiting_notices(&to("mail"), at(10), 10).await.unwrap();
+    assert_eq!(read, [stand_in(1, None), stand_in(3, Some("ana")), later].map(waiting));
+}
+
+async fn what_asks_and_waits_where_nothing_arrives_is_passed_on_once(test: TestStore) {
+    let telling = Notice { event: NoticeEvent::Approved, ..notice(1) };
+    let elsewhere = Notice { to: to("mail"), ..notice(2) };
+    let new = Notice { at: at(6), ..notice(3) };
+    let put_off = Notice { not_before: at(31), ..notice(4) };
+    let tried = QueuedNotice { attempts: 1, ..waiting(Notice { not_before: at(31), ..notice(5) }) };
+    test.commit(async |tx| {
+        let written = [telling, elsewhere, new, put_off, notice(5), notice(6)];
+        tx.enqueue(&written).await.unwrap();
+        tx.update_notice(&tried).await.unwrap();
+        let standing = tx.lease_destination(&to("chat"), "a", at(0), at(1)).await.unwrap().unwrap();
+        let failing = DestinationStanding { failing_since: Some(at(7)), ..standing };
+        tx.release_destination(&to("chat"), "a", &failing).await.unwrap();
+        tx.lease_destination(&to("mail"), "a", at(0), at(1)).await.unwrap();
+    })
+    .await;
+    let stuck =
+        async |failing, limit| test.store().notices_to_pass_on(at(failing), at(5), at(30), limit).await.unwrap();
+    assert_eq!(stuck(6, 10).await, [], "it has not failed for long enough");
+    assert_eq!(stuck(7, 10).await, [tried.clone(), waiting(notice(6))]);
+    assert_eq!(stuck(7, 1).await, [tried]);
+    let marked = async || test.commit(async |tx| tx.pass_on_notice(notice(5).id).await.unwrap()).await;
+    assert_eq!((marked().await, marked().await), (true, false));
+    assert_eq!(stuck(7, 10).await, [waiting(notice(6))]);
+}
+
+async fn it_is_known_where_an_approval_is_shown_and_who_is_told_instead(test: TestStore) {
+    let ana = ReviewerName::parse("ana").unwrap();
+    let told = test
+        .commit(async |tx| {
+            tx.enqueue(&[notice(1), stand_in(2, None), stand_in(3, Some("ana"))]).await.unwrap();
+            tx.put_posting(approval(1), &to("chat"), "one", at(1)).await.unwrap();
+            tx.put_posting(approval(2), &to("other"), "two", at(1)).await.unwrap();
+            tx.told_of(approval(1)).await.unwrap()
+        })
+        .await;
+    assert_eq!(told.len(), 3);
+    for expected in [(to("chat"), None), (to("mail"), None), (to("mail"), Some(ana))] {
+        assert!(told.contains(&expected), "{expected:?} is not in {told:?}");
+    }
 }
