@@ -499,8 +499,6 @@ pub struct Recipient {
     pub name: ReviewerName,
     /// The address.
     pub email: String,
-    /// A link that lets this person, and nobody else, open this approval; `None` where there is nothing to decide.
-    pub link: Option<String>,
 }
 
 /// An approval as a channel shows it.
@@ -512,7 +510,7 @@ pub struct Card {
     pub review: Option<Review>,
     /// What the model said of it: unverified.
     pub rationale: Option<String>,
-    /// The page where it can be decided.
+    /// The page where it can be decided: for a person who is asked, a link that opens it to nobody else.
     pub url: String,
     /// When this was put together.
     pub now: Timestamp,

@@ -12,20 +12,17 @@ use lettre::{
     },
 };
 
-use super::lines::{Lines, summary};
+use super::lines::{Lines, NOT_WHOLE, summary};
 use crate::{
-    app::ports::{Courier, Delivery, Dispatch, Recipient},
+    app::ports::{Courier, Delivery, Dispatch},
     domain::notice::NoticeEvent,
 };
 
 /// How long the server may take for each answer; the whole attempt is bounded by the lease.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How many characters of arguments a mail shows.
-const MOST_SHOWN: usize = 20_000;
-
-/// How many calls a mail about many names.
-const MOST_CALLS: usize = 50;
+/// How many bytes of text a mail shows.
+const MOST_SHOWN: usize = 40_000;
 
 /// A mail server, and who writes.
 pub struct EmailCourier {
@@ -38,19 +35,26 @@ pub struct EmailCourier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoMail {
     /// The server.
-    #[error("is no address of a mail server: write smtps://USER:PASSWORD@HOST, or smtp://HOST:25?tls=required")]
+    #[error("is no address of a mail server")]
     Server,
+    /// The server, which need not encrypt: what would run, links that open it and the password would be sent in the clear.
+    #[error("lets mail be sent without encryption")]
+    Plaintext,
     /// The sender.
     #[error("is no e-mail address")]
     Sender,
 }
 
 impl EmailCourier {
-    /// Mails from `from` by the server `smtp_url`; `host` makes the ids of messages ours alone.
+    /// Mails from `from` by the server `smtp_url`, without encryption only where that is allowed; `host` makes the ids of
+    /// messages ours alone.
     ///
     /// # Errors
     /// [`NoMail`], which repeats neither.
-    pub fn new(smtp_url: &str, from: &str, host: &str) -> Result<Self, NoMail> {
+    pub fn new(smtp_url: &str, allow_plaintext: bool, from: &str, host: &str) -> Result<Self, NoMail> {
+        if !allow_plaintext && !encrypts(smtp_url) {
+            return Err(NoMail::Plaintext);
+        }
         let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(smtp_url).map_err(|_| NoMail::Server)?;
         let from = from.parse().map_err(|_| NoMail::Sender)?;
         Ok(Self { transport: transport.timeout(Some(PATIENCE)).build(), from, host: host.to_owned() })
@@ -64,24 +68,17 @@ impl EmailCourier {
         let (id, recipient, subject, text, thread) = match dispatch {
             Dispatch::Event { .. } => return Err("mail goes to people only"),
             Dispatch::Card { id, event, recipient, card, .. } => {
-                let lines = Lines::of(*event, card);
+                let lines = Lines::of(*event, card).within(MOST_SHOWN, str::len);
                 let subject = format!("{} {}", card.approval.code, lines.heading);
-                (
-                    id,
-                    recipient,
-                    subject,
-                    text_of(*event, &lines, link(recipient.as_ref(), &card.url)),
-                    Some(card.approval.id),
-                )
+                (id, recipient, subject, text_of(*event, &lines, &card.url), Some(card.approval.id))
             }
             Dispatch::Digest { id, recipient, cards, inbox, .. } => {
                 let subject = format!("{} calls wait for a decision", cards.len());
                 let mut text = format!("{subject}.\n\n");
-                for card in cards.iter().take(MOST_CALLS) {
-                    text.push_str(&summary(card));
-                    text.push('\n');
+                for card in cards {
+                    let _ = writeln!(text, "{}\n{}\n", summary(card), card.url);
                 }
-                let _ = write!(text, "\nThe inbox has all of them:\n{inbox}\n");
+                let _ = write!(text, "All of them, once you are signed in:\n{inbox}\n\n{OPENING}\n");
                 (id, recipient, subject, text, None)
             }
         };
@@ -101,8 +98,15 @@ impl EmailCourier {
     }
 }
 
-fn link<'a>(recipient: Option<&'a Recipient>, url: &'a str) -> &'a str {
-    recipient.and_then(|recipient| recipient.link.as_deref()).unwrap_or(url)
+/// Said below every link.
+const OPENING: &str = "Opening a link decides nothing.";
+
+/// Whether nothing is sent to this server unless it is encrypted; see `lettre`'s `from_url`.
+fn encrypts(smtp_url: &str) -> bool {
+    url::Url::parse(smtp_url).is_ok_and(|url| match url.scheme() {
+        "smtps" => true,
+        _ => url.query_pairs().any(|(key, value)| key == "tls" && value == "required"),
+    })
 }
 
 fn text_of(event: NoticeEvent, lines: &Lines, url: &str) -> String {
@@ -114,13 +118,7 @@ fn text_of(event: NoticeEvent, lines: &Lines, url: &str) -> String {
     match &lines.arguments {
         None => text.push_str("  It is not kept any more.\n"),
         Some(arguments) => {
-            let mut left = MOST_SHOWN;
             for argument in arguments {
-                let Some(rest) = left.checked_sub(argument.len()) else {
-                    text.push_str("  Not everything fits here: the page shows all of it.\n");
-                    break;
-                };
-                left = rest;
                 let _ = writeln!(text, "  {argument}");
             }
         }
@@ -128,11 +126,14 @@ fn text_of(event: NoticeEvent, lines: &Lines, url: &str) -> String {
     for found in &lines.lookups {
         let _ = writeln!(text, "  {found}");
     }
-    if let Some(rationale) = lines.rationale.as_ref().filter(|rationale| rationale.len() <= MOST_SHOWN) {
+    if let Some(rationale) = &lines.rationale {
         let _ = write!(text, "\nThe model says (unverified):\n  {rationale}\n");
     }
+    if !lines.whole {
+        let _ = write!(text, "\n{NOT_WHOLE}\n");
+    }
     let lead = if event.asks() { "Read it and decide here" } else { "It is kept here" };
-    let _ = write!(text, "\n{lead}:\n{url}\n\nOpening the link decides nothing.\n");
+    let _ = write!(text, "\n{lead}:\n{url}\n\n{OPENING}\n");
     text
 }
 

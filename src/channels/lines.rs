@@ -23,7 +23,12 @@ pub(super) struct Lines {
     pub(super) lookups: Vec<String>,
     /// What the model said of it.
     pub(super) rationale: Option<String>,
+    /// Whether nothing was left out.
+    pub(super) whole: bool,
 }
+
+/// Said where something was left out.
+pub(super) const NOT_WHOLE: &str = "Not everything fits here: the page shows all of it.";
 
 impl Lines {
     /// The lines about a card.
@@ -56,7 +61,32 @@ impl Lines {
             arguments: review.map(|review| review.arguments.iter().map(line).collect()),
             lookups: review.map(lookups).unwrap_or_default(),
             rationale: card.rationale.as_deref().map(visible),
+            whole: true,
         }
+    }
+
+    /// As many of the lines as fit, in their order and each uncut, where `length` tells how much room one takes.
+    pub(super) fn within(mut self, room: usize, length: impl Fn(&str) -> usize) -> Self {
+        let mut left = Some(room);
+        let mut fits = |line: &str| {
+            left = left.and_then(|left| left.checked_sub(length(line)));
+            left.is_some()
+        };
+        // What does not fit ends the list: what follows would read as if there were nothing between.
+        let had = self.count();
+        self.facts.retain(|(name, value)| fits(&format!("{name}: {value}")));
+        if let Some(arguments) = &mut self.arguments {
+            arguments.retain(|line| fits(line));
+        }
+        self.lookups.retain(|line| fits(line));
+        self.rationale = self.rationale.filter(|rationale| fits(rationale));
+        self.whole = self.count() == had;
+        self
+    }
+
+    fn count(&self) -> usize {
+        let arguments = self.arguments.as_ref().map_or(0, Vec::len);
+        self.facts.len() + arguments + self.lookups.len() + usize::from(self.rationale.is_some())
     }
 }
 
@@ -82,7 +112,7 @@ fn headline(event: NoticeEvent, card: &Card) -> &'static str {
         (StateName::Pending, _) => "Approval needed",
         (StateName::Approved, _) => "Approved",
         (StateName::Denied, _) => "Denied",
-        (StateName::Expired, _) => "Expired, nobody decided",
+        (StateName::Expired, _) => "Expired, not decided or not run in time",
         (StateName::Cancelled, _) => "Withdrawn",
         (StateName::Executed, _) => "Executed",
     }

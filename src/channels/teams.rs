@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     TIMEOUT, by_status,
-    lines::{Lines, summary},
+    lines::{Lines, NOT_WHOLE, summary},
     unsent,
 };
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
 /// The longest answer that is read; nothing in it is heeded.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// How many bytes of arguments a card shows; Teams refuses cards above about 28 kB in all.
-const MOST_SHOWN: usize = 12_000;
+/// How many bytes of a message are for what is shown: Teams refuses messages above 28 kB in all.
+const MOST_SHOWN: usize = 24_000;
 
 /// How many calls a card for many names.
 const MOST_CALLS: usize = 20;
@@ -66,25 +66,24 @@ pub fn message(dispatch: &Dispatch) -> Option<Value> {
     let (body, title, url) = match dispatch {
         Dispatch::Event { .. } => return None,
         Dispatch::Card { event, card, .. } => {
-            let lines = Lines::of(*event, card);
+            let lines = Lines::of(*event, card).within(MOST_SHOWN, json_length);
             let mut body = vec![heading(&lines.heading)];
             body.extend(lines.facts.iter().map(|(name, value)| fact(name, value)));
             match &lines.arguments {
                 None => body.push(plain("What would run is not kept any more.")),
                 Some(arguments) => {
-                    let (shown, whole) = fitting(arguments);
-                    body.push(label(if arguments.is_empty() { "It takes no arguments." } else { "Arguments" }));
-                    body.extend(shown.map(|line| monospace(line)));
-                    if !whole {
-                        body.push(label("Not everything fits here: the page shows all of it."));
-                    }
+                    let none = arguments.is_empty() && lines.whole;
+                    body.push(label(if none { "It takes no arguments." } else { "Arguments" }));
+                    body.extend(arguments.iter().map(|line| monospace(line)));
                 }
             }
-            let (found, _) = fitting(&lines.lookups);
-            body.extend(found.map(|line| plain(line)));
-            if let Some(rationale) = lines.rationale.filter(|text| text.len() <= MOST_SHOWN / 4) {
+            body.extend(lines.lookups.iter().map(|line| plain(line)));
+            if let Some(rationale) = &lines.rationale {
                 body.push(label("The model says (unverified)"));
-                body.push(plain(&rationale));
+                body.push(plain(rationale));
+            }
+            if !lines.whole {
+                body.push(label(NOT_WHOLE));
             }
             let open = if event.asks() { "Review and decide" } else { "Open it" };
             (body, open, card.url.as_str())
@@ -114,24 +113,10 @@ pub fn message(dispatch: &Dispatch) -> Option<Value> {
     }))
 }
 
-/// The first lines that fit together, and whether these are all.
-fn fitting(lines: &[String]) -> (impl Iterator<Item = &String>, bool) {
-    let mut left = MOST_SHOWN;
-    let fit = lines.iter().take_while(|line| match left.checked_sub(json_length(line)) {
-        Some(rest) => {
-            left = rest;
-            true
-        }
-        None => false,
-    });
-    let count = fit.count();
-    (lines.iter().take(count), count == lines.len())
-}
-
-/// How long a line is in the body: every character that JSON escapes counts as what it becomes.
+/// How long a line is in the body at most: every character that JSON escapes counts as what it becomes.
 fn json_length(line: &str) -> usize {
-    // The structure around a line is about this long.
-    const AROUND: usize = 100;
+    // The structure around a fact, which has two runs; that of an argument is shorter.
+    const AROUND: usize = 160;
     Value::from(line).to_string().len() + AROUND
 }
 

@@ -44,6 +44,8 @@ pub enum ChannelMeans {
         smtp_url: Secret,
         /// The sender's address.
         from: String,
+        /// Whether the server may be spoken to without encryption.
+        allow_plaintext: bool,
     },
     /// `webhook`.
     Webhook(WebhookSettings),
@@ -119,7 +121,8 @@ impl ChannelMeans {
             }),
             "email" => {
                 let (smtp_url, from) = (section.needed_secret("smtp_url"), section.needed("from"));
-                Some(Self::Email { smtp_url: smtp_url?, from: from? })
+                let allow_plaintext = section.boolean("allow_plaintext").unwrap_or(false);
+                Some(Self::Email { smtp_url: smtp_url?, from: from?, allow_plaintext })
             }
             "webhook" => WebhookSettings::read(section).map(Self::Webhook),
             _ => {

@@ -283,6 +283,11 @@ impl Channels {
 }
 
 impl Channel {
+    /// The people whom this channel, of a kind that writes to people, asks about an approval at `now`.
+    pub fn writes_to(&self, approval: &Approval, people: &ReviewerDirectory, now: Timestamp) -> Vec<ReviewerName> {
+        recipients(self, asked(approval, now).as_ref(), people, now)
+    }
+
     /// Whom this channel tells that `event` happened to what asks for these groups; for everybody, when none are given.
     fn announcements(
         &self,

@@ -26,6 +26,10 @@ use crate::{
     outbound::Outbound,
 };
 
+/// How a mail server is written.
+const MAIL_SERVER: &str = "write smtps://USER:PASSWORD@HOST, or smtp://HOST:587?tls=required";
+const MAIL_SERVER_OR_PLAIN: &str = "write smtps://..., or add ?tls=required; allow_plaintext = true is for a server that is reached by no open network";
+
 /// Who is told, and what it takes to tell them.
 #[derive(Default)]
 pub(super) struct Ways {
@@ -97,16 +101,19 @@ impl Ways {
                     let url = SecretString::from(url.expose());
                     means.push((to, Means::Teams { url, allow_private: *allow_private_addresses }));
                 }
-                ChannelMeans::Email { smtp_url, from } => match EmailCourier::new(smtp_url.expose(), from, host) {
-                    Ok(courier) => means.push((to, Means::Email(courier))),
-                    Err(fault) => {
-                        let key = match fault {
-                            NoMail::Server => "smtp_url",
-                            NoMail::Sender => "from",
-                        };
-                        faults.push(ConfigFault::new(format!("{place}.{key}"), fault.to_string(), "mend it"));
+                ChannelMeans::Email { smtp_url, from, allow_plaintext } => {
+                    match EmailCourier::new(smtp_url.expose(), *allow_plaintext, from, host) {
+                        Ok(courier) => means.push((to, Means::Email(courier))),
+                        Err(fault) => {
+                            let (key, hint) = match fault {
+                                NoMail::Server => ("smtp_url", MAIL_SERVER),
+                                NoMail::Plaintext => ("smtp_url", MAIL_SERVER_OR_PLAIN),
+                                NoMail::Sender => ("from", "write it as Name <name@host>"),
+                            };
+                            faults.push(ConfigFault::new(format!("{place}.{key}"), fault.to_string(), hint));
+                        }
                     }
-                },
+                }
             }
             entries.push(entry);
         }

@@ -26,6 +26,9 @@ use crate::{
 /// From how many messages on that ask for a decision people get one for all of them.
 const GATHERED: usize = 4;
 
+/// How many a message to one person is about at most: each has a link of its own.
+const MOST_TO_ONE: usize = 50;
+
 /// What is to be done next about the messages that are due.
 pub(super) enum Step {
     /// These need not be sent.
@@ -119,6 +122,15 @@ impl App {
             match approval.filter(|approval| approval.state.name() == StateName::Pending) {
                 None => moot.push(queued.notice.id),
                 Some(approval) if approval.votes().iter().any(is_theirs) => moot.push(queued.notice.id),
+                // A deputy who is asked anyway gets no second message for the absent.
+                Some(approval)
+                    if to
+                        .as_ref()
+                        .filter(|to| Some(&to.name) != recipient.as_ref())
+                        .is_some_and(|to| channel.writes_to(&approval, &self.reviewers, now).contains(&to.name)) =>
+                {
+                    moot.push(queued.notice.id);
+                }
                 // Whoever has not been asked yet is not reminded.
                 Some(_) if asked.iter().any(|(_, approval)| approval.id == id) => moot.push(queued.notice.id),
                 Some(approval) => match quiet_until(&approval) {
@@ -139,23 +151,19 @@ impl App {
         if recipient.is_some() && to.is_none() {
             return Ok(Step::Moot(asked.into_iter().map(|(queued, _)| queued.notice.id).collect()));
         }
-        let most = if asked.len() < GATHERED { 1 } else { asked.len() };
+        let most = match asked.len() {
+            count if count < GATHERED => 1,
+            count if recipient.is_some() => count.min(MOST_TO_ONE),
+            count => count,
+        };
         let (queued, approvals): (Vec<_>, Vec<_>) = asked.into_iter().take(most).unzip();
         let Some(first) = queued.first() else { return Ok(Step::Moot(Vec::new())) };
         let (id, event) = (first.notice.id, first.notice.event);
         let dispatch = match approvals.as_slice() {
             [approval] => {
                 let posted = self.store.posting(approval.id, &first.notice.to).await?;
-                let card = Box::new(self.card(approval.clone(), now).await?);
-                let recipient = match to {
-                    // One for each attempt: only its hash is kept.
-                    Some(to) => {
-                        let link = Some(self.make_link(&to.name, approval.id).await?);
-                        Some(Recipient { link, ..to })
-                    }
-                    None => None,
-                };
-                Dispatch::Card { id, event, recipient, card, posted }
+                let card = Box::new(self.card_for(to.as_ref(), approval.clone(), now).await?);
+                Dispatch::Card { id, event, recipient: to, card, posted }
             }
             approvals => self.digest(id, event, to, approvals, None, now).await?,
         };
@@ -241,10 +249,21 @@ impl App {
     ) -> Result<Dispatch, Error> {
         let mut cards = Vec::new();
         for approval in approvals {
-            cards.push(self.card(approval.clone(), now).await?);
+            cards.push(self.card_for(recipient.as_ref(), approval.clone(), now).await?);
         }
         let inbox = format!("{}/review", self.settings.public_url);
         Ok(Dispatch::Digest { id, event, recipient, cards, inbox, posted })
+    }
+
+    /// What somebody who is asked is shown of an approval. A person gets a link of their own, a new one at each attempt: only
+    /// its hash is kept.
+    async fn card_for(&self, to: Option<&Recipient>, approval: Approval, now: Timestamp) -> Result<Card, Error> {
+        let id = approval.id;
+        let card = self.card(approval, now).await?;
+        match to {
+            Some(to) => Ok(Card { url: self.make_link(&to.name, id).await?, ..card }),
+            None => Ok(card),
+        }
     }
 
     /// What people are shown of an approval. What is not what was held is not shown.
@@ -266,7 +285,7 @@ impl App {
         let person = self.reviewers.get(name)?;
         let reached = Some(self.reviewers.reached_at(person, now)).filter(|reached| reached.email.is_some());
         let reached = reached.unwrap_or(person);
-        Some(Recipient { name: reached.name.clone(), email: reached.email.clone()?, link: None })
+        Some(Recipient { name: reached.name.clone(), email: reached.email.clone()? })
     }
 }
 

@@ -838,6 +838,27 @@ async fn mail_goes_to_each_person_asked_and_to_the_deputy_of_one_who_is_away() {
 }
 
 #[tokio::test]
+async fn a_deputy_who_is_asked_anyway_gets_one_message() {
+    let deputy = ReviewerName::parse("cy").unwrap();
+    let absence = Absence { from: START, until: START.plus(60 * MINUTE), deputy };
+    let setup = Setup {
+        reviewers: vec![("ana", &["finance"]), ("bo", &["support-leads"]), ("cy", &["finance"])],
+        absent: vec![("ana", absence)],
+        ..told([channel("mail", ChannelKind::Email)])
+    };
+    on_each_engine_with(setup, |world| async move {
+        let courier = Recorder::default();
+        refund(&world).await;
+        deliver(&world, &to("mail"), &courier).await;
+        assert_eq!(
+            courier.events(),
+            ["approval.requested pending to bo@acme.example", "approval.requested pending to cy@acme.example"]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn who_has_voted_is_not_reminded_and_the_others_are() {
     let setup = Setup {
         reviewers: vec![("ana", &["finance"]), ("bo", &["support-leads"])],

@@ -61,7 +61,7 @@ async fn messages(service: &Service) -> Vec<String> {
                 allow_private: true,
             }),
         ),
-        ("mail", Box::new(EmailCourier::new(mail.url(), "a@acme.example", "acme.example").unwrap())),
+        ("mail", Box::new(EmailCourier::new(mail.url(), true, "a@acme.example", "acme.example").unwrap())),
         ("teams", Box::new(TeamsCourier { outbound, url: SecretString::from(teams.url()), allow_private: true })),
     ];
     for (name, courier) in &couriers {

@@ -122,3 +122,20 @@ async fn many_calls_become_one_card() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_card_stays_below_the_limit_and_says_whatever_it_leaves_out() {
+    on_each_engine_with(setup(), |world| async move {
+        // What would run takes most of the room, and what the model says does not fit any more.
+        let mut request = world.call("send_email", json!({ "to": "x", "body": "\u{1}".repeat(2_500) }));
+        request.rationale = Some("\u{7}".repeat(1_900));
+        world.ask(&request).await.unwrap();
+        let message = sent(&world).await.remove(0);
+        let texts = texts(content(&message));
+        assert!(message.to_string().len() < 28_000, "{}", message.to_string().len());
+        assert!(texts.iter().any(|text| text.starts_with("/body = ")));
+        assert!(!texts.contains(&"The model says (unverified)".to_owned()));
+        assert_eq!(texts.last().unwrap(), "Not everything fits here: the page shows all of it.");
+    })
+    .await;
+}

@@ -32,6 +32,7 @@ fn every_kind_of_channel_is_read_with_its_secrets() {
         kind = "email"
         smtp_url = "env:URL"
         from = "a@b.example"
+        allow_plaintext = true
         [channels.plain]
         kind = "slack"
         webhook_url = "env:URL"
@@ -52,7 +53,7 @@ fn every_kind_of_channel_is_read_with_its_secrets() {
     assert_eq!((slack.api_url.as_str(), slack.bot_token.expose()), ("https://slack.com/api", "xoxb-1"));
     let ChannelMeans::Webhook(webhook) = &hook.means else { panic!("{hook:?}") };
     assert_eq!((webhook.secrets.len(), webhook.allow_private_addresses), (2, false));
-    assert!(matches!(&mail.means, ChannelMeans::Email { from, .. } if from == "a@b.example"));
+    assert!(matches!(&mail.means, ChannelMeans::Email { from, allow_plaintext: true, .. } if from == "a@b.example"));
     assert!(matches!(plain.means, ChannelMeans::SlackWebhook { .. }));
     assert!(matches!(teams.means, ChannelMeans::Teams { .. }));
     let callback = &config.callbacks[0];
